@@ -1,0 +1,38 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+
+help:  ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "torch"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+setup: $(STAMP)  ## make .venv with the exact versions of constraints.txt
+
+demo: $(STAMP)  ## train raw and lightsplit-f on the embedded digits, then compare
+	$(BIN)/python -m lightsplit.cli.app demo
+
+test: check $(STAMP)  ## every check and every test
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term --cov-fail-under=95
+
+test-fast: $(STAMP)  ## the tests that take under two seconds each
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+check: $(STAMP)  ## formatting, lint, types, layers, length of files
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python benchmarks/longest_files.py
+
+bench: $(STAMP)  ## speed as ratios within one run, JSON on standard output
+	$(BIN)/python -m benchmarks
+
+.PHONY: help setup demo test test-fast check bench

@@ -1,0 +1,1 @@
+"""What ``make bench`` runs: speed as ratios within one run."""

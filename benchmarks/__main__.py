@@ -1,0 +1,26 @@
+"""Every benchmark, as one JSON object on standard output."""
+
+import json
+import platform
+
+import torch
+
+from benchmarks import projection, step
+
+
+def main() -> None:
+    """Measure and print."""
+    results = {
+        "machine": {
+            "cpu": platform.machine(),
+            "threads": torch.get_num_threads(),
+            "torch": torch.__version__,
+        },
+        "step": step.measure(),
+        "projection": projection.measure(),
+    }
+    print(json.dumps(results, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""Timing that a noisy machine cannot bend much: interleaved rounds, medians, ratios."""
+
+import statistics
+import time
+from collections.abc import Callable
+
+
+def interleaved_medians(
+    tasks: dict[str, Callable[[], None]], *, rounds: int, warm_up: int = 2
+) -> dict[str, float]:
+    """Return the median seconds of each task, run in turn ``rounds`` times."""
+    for _ in range(warm_up):
+        for task in tasks.values():
+            task()
+    seconds: dict[str, list[float]] = {name: [] for name in tasks}
+    for _ in range(rounds):
+        for name, task in tasks.items():
+            began = time.perf_counter()
+            task()
+            seconds[name].append(time.perf_counter() - began)
+    return {name: statistics.median(values) for name, values in seconds.items()}

@@ -1,0 +1,31 @@
+"""The command line; this file only wires names to functions."""
+
+import typer
+
+from lightsplit.cli.demo import demo
+from lightsplit.cli.listing import list_parts
+from lightsplit.cli.train import train
+from lightsplit.cli.verify import verify
+
+app = typer.Typer(
+    name="lightsplit",
+    help="Split learning between many data owners and one server: "
+    "small messages, labels at home, leakage measured.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command("train")(train)
+app.command("verify")(verify)
+app.command("list")(list_parts)
+app.command("demo")(demo)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

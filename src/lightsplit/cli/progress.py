@@ -1,0 +1,85 @@
+"""The progress bar of a training run."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from lightsplit.cli.console import bytes_text, err
+from lightsplit.experiments import Job
+from lightsplit.training import TurnDone
+
+
+class TrainingBar:
+    """Shows steps, loss, accuracy, bytes and the time left on standard error."""
+
+    def __init__(self, title: str, *, is_quiet: bool) -> None:
+        self._title = title
+        self._task: TaskID | None = None
+        self._wants_stop = False
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[figures]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=err,
+            disable=is_quiet,
+            transient=not err.is_terminal,
+        )
+
+    @contextmanager
+    def shown(self) -> Iterator["TrainingBar"]:
+        """Show the bar, and turn the first Ctrl-C into a wish to stop after a turn."""
+        previous = signal.signal(signal.SIGINT, self._stop)
+        try:
+            with self._bar:
+                yield self
+        finally:
+            signal.signal(signal.SIGINT, previous)
+
+    def start(self, job: Job) -> None:
+        """Show how much there is to do, and how much is done already."""
+        self._task = self._bar.add_task(
+            self._title,
+            total=job.trainer.schedule.total_steps,
+            completed=job.trainer.progress.steps,
+            figures="",
+        )
+
+    def observe(self, job: Job, done: TurnDone) -> bool:
+        """Show a turn; return false when the user asked to stop."""
+        steps, figures = job.trainer.progress.steps, _figures(job, done)
+        if self._task is not None:
+            self._bar.update(self._task, completed=steps, figures=figures)
+        if done.evaluation and not err.is_terminal and not self._bar.disable:
+            total = job.trainer.schedule.total_steps
+            err.print(f"{self._title}  {steps}/{total}  {figures}", soft_wrap=True)
+        return not self._wants_stop
+
+    def _stop(self, _signal: int, _frame: FrameType | None) -> None:
+        if self._wants_stop:
+            raise KeyboardInterrupt
+        self._wants_stop = True
+
+
+def _figures(job: Job, done: TurnDone) -> str:
+    progress = job.trainer.progress
+    loss = done.report.loss_sum / done.report.samples
+    accuracy = (
+        f"accuracy {progress.history[-1]['test_accuracy']:.2%}"
+        if progress.history
+        else "accuracy –"
+    )
+    return f"loss {loss:.3f}  {accuracy}  {bytes_text(progress.bytes['total'])}"

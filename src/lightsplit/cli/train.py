@@ -1,0 +1,163 @@
+"""``lightsplit train``: one run from beginning to end, or on from where it stopped."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from lightsplit.cli import console
+from lightsplit.cli.progress import TrainingBar
+from lightsplit.cli.settings import Settings, resolve, takes_experiment
+from lightsplit.errors import ConfigError
+from lightsplit.experiments import Experiment, run
+from lightsplit.results import RunFolder
+
+MAY_CHANGE_ON_RESUME = {"epochs", "patience"}
+
+
+@takes_experiment
+def train(  # noqa: PLR0913
+    *,
+    settings: Settings,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="experiment file (TOML); options override what it says"),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="folder of the run; default: a new one under runs/"),
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="continue the run in this folder, with its own settings"),
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="where the datasets lie; default: LIGHTSPLIT_DATA or cache"),
+    ] = None,
+    checkpoint_every: Annotated[
+        int, typer.Option(min=0, help="steps between checkpoints; 0: each evaluation")
+    ] = 0,
+    json: Annotated[
+        bool, typer.Option("--json", help="print record.json and nothing else")
+    ] = False,
+) -> None:
+    """Train one network between data owners and a server, in this process.
+
+    Every message is the one that would cross the wire, and every byte is counted.
+
+    [bold]Examples[/]
+
+      lightsplit train                                      the embedded digits, seconds
+
+      lightsplit train --codec raw --clients 10 --alpha 0.1
+
+      lightsplit train --dataset fashion-mnist --ratio 32 --projection dct --wcc 0.01
+
+      lightsplit train --resume runs/digits-tinycnn-l2-lightsplit-f-8x
+    """
+    with console.reported_errors():
+        experiment, folder = _open(file, settings, out=out, resume=resume)
+        record = train_in(
+            experiment,
+            folder,
+            data_dir=data_dir,
+            checkpoint_every=checkpoint_every,
+            is_quiet=json,
+        )
+    if json:
+        console.print_json(record)
+    else:
+        console.out.print(summary(record))
+        console.out.print(f"run folder: {folder.path}", soft_wrap=True)
+
+
+def train_in(
+    experiment: Experiment,
+    folder: RunFolder,
+    *,
+    data_dir: Path | None = None,
+    checkpoint_every: int = 0,
+    is_quiet: bool = False,
+) -> dict[str, Any]:
+    """Run behind a progress bar; leave with exit code 130 when interrupted."""
+    title = f"{experiment.dataset} {experiment.codec} {experiment.ratio:g}x"
+    with TrainingBar(title, is_quiet=is_quiet).shown() as bar:
+        record = run(
+            experiment,
+            folder,
+            data_dir=data_dir,
+            checkpoint_every=checkpoint_every,
+            observe=bar.observe,
+            started=bar.start,
+        )
+    if record is None:
+        console.err.print(
+            f"interrupted; continue with: lightsplit train --resume {folder.path}",
+            soft_wrap=True,
+        )
+        raise SystemExit(console.INTERRUPTED_EXIT)
+    return record
+
+
+def summary(record: dict[str, Any]) -> Table:
+    """Return the figures of a run that people look at first."""
+    counts = record["bytes"]
+    rows = {
+        "test accuracy": f"{record['test_accuracy']:.2%} "
+        f"(best {record['best_test_accuracy']:.2%})",
+        "ratio at the cut": f"{record['ratio']:.4g}x "
+        f"({record['activation_size']:,} → {record['code_size']:,} values)",
+        "ratio of the whole step": f"{record['step_ratio']:.4g}x",
+        **{
+            name.replace("_", " "): console.bytes_text(count)
+            for name, count in counts.items()
+            if count
+        },
+        "steps": f"{record['steps']:,} in {record['seconds']:.1f} s",
+    }
+    table = Table(show_header=False, title="figures", title_justify="left")
+    for name, value in rows.items():
+        table.add_row(name, value)
+    return table
+
+
+def _open(
+    file: Path | None, settings: Settings, *, out: Path | None, resume: Path | None
+) -> tuple[Experiment, RunFolder]:
+    if resume is None:
+        experiment = resolve(file, settings)
+        path = out or default_folder(experiment)
+        return experiment, RunFolder.create(path, experiment.to_toml())
+    fixed = sorted(settings.keys() - MAY_CHANGE_ON_RESUME)
+    if fixed or file or out:
+        raise ConfigError(
+            "--resume takes the run's own settings; only "
+            f"{', '.join(sorted(MAY_CHANGE_ON_RESUME))} may change, got "
+            f"{', '.join(fixed) or 'a file or --out'}"
+        )
+    folder = RunFolder.open(resume)
+    return resolve(folder.experiment_file, settings), folder
+
+
+def default_folder(experiment: Experiment) -> Path:
+    """Return a folder under runs/ that does not exist yet."""
+    name = "-".join(
+        (
+            experiment.dataset,
+            experiment.model,
+            experiment.cut,
+            experiment.codec,
+            f"{experiment.ratio:g}x",
+            f"s{experiment.seed}",
+        )
+    )
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    path = Path("runs") / f"{name}-{stamp}"
+    number = 1
+    while path.exists():
+        number += 1
+        path = Path("runs") / f"{name}-{stamp}-{number}"
+    return path

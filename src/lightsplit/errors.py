@@ -1,0 +1,55 @@
+"""Every error that LightSplit raises on purpose.
+
+    LightSplitError
+    ├── ConfigError (ValueError)        a setting is missing, unknown or out of range
+    │   └── UnknownNameError            a name that no registry entry has
+    ├── SplitError (ValueError)         a model cannot be cut there
+    ├── CodecError (ValueError)         a tensor does not fit its codec
+    ├── DataError                       a data file cannot be used
+    │   └── MissingDataError (FileNotFoundError)
+    ├── ProtocolError                   a message that the receiver cannot accept
+    │   └── ContractError               the two sides did not agree on the same run
+    └── RunError                        a run's folder or checkpoint cannot be used
+
+Each also inherits the built-in that a caller would expect to catch.
+"""
+
+
+class LightSplitError(Exception):
+    """Something that LightSplit refuses, with the reason."""
+
+
+class ConfigError(LightSplitError, ValueError):
+    """A setting is missing, unknown or out of range."""
+
+
+class UnknownNameError(ConfigError):
+    """No part of that kind has this name."""
+
+
+class SplitError(LightSplitError, ValueError):
+    """The model cannot be cut at the given place."""
+
+
+class CodecError(LightSplitError, ValueError):
+    """A tensor does not fit the codec it was given to."""
+
+
+class DataError(LightSplitError):
+    """A data file is damaged or not of the expected kind."""
+
+
+class MissingDataError(DataError, FileNotFoundError):
+    """The data files are not there and could not be fetched."""
+
+
+class ProtocolError(LightSplitError):
+    """A message that the receiver cannot accept in its present state."""
+
+
+class ContractError(ProtocolError):
+    """The two sides did not agree on the same run."""
+
+
+class RunError(LightSplitError):
+    """A run's folder, record or checkpoint cannot be used."""

@@ -1,0 +1,17 @@
+"""From settings to a finished run; the only place where names become parts."""
+
+from lightsplit.experiments.build import Job, build
+from lightsplit.experiments.config import Experiment, make_experiment, read_experiment
+from lightsplit.experiments.record import RECORD_VERSION, make_record
+from lightsplit.experiments.run import run
+
+__all__ = [
+    "RECORD_VERSION",
+    "Experiment",
+    "Job",
+    "build",
+    "make_experiment",
+    "make_record",
+    "read_experiment",
+    "run",
+]

@@ -1,0 +1,166 @@
+"""All settings of a run: TOML or flags in, one frozen and validated object out.
+
+The descriptions here are the help texts of the command line: a setting is written down
+once.
+"""
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from lightsplit.codecs import CODECS
+from lightsplit.data import DATASETS
+from lightsplit.errors import ConfigError
+from lightsplit.models import CUTS, MODELS
+from lightsplit.registry import unknown_name
+
+# Model and lift-back width that the paper's table pairs with each dataset.
+DEFAULT_MODELS = {
+    "digits": "tinycnn",
+    "mnist": "simplecnn",
+    "fashion-mnist": "simplecnn",
+    "cifar10": "resnet18",
+    "cifar100": "resnet18",
+    "gtsrb": "micronnet",
+}
+DEFAULT_HIDDEN = {"cifar10": 512, "cifar100": 2048}
+
+
+class Experiment(BaseModel):
+    """One run, completely described; the paper's values where it gives any."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dataset: str = Field("digits", description="what to train on")
+    model: str = Field("", description="model of the zoo; default: the dataset's own")
+    cut: str = Field("l2", description="where the head ends: l1 (shallow) or l2 (deep)")
+    topology: Literal["u", "vanilla"] = Field(
+        "u", description="u: labels stay with the client; vanilla: the server has them"
+    )
+    codec: str = Field("lightsplit-f", description="what happens at the cut")
+    ratio: float = Field(
+        0, ge=0, description="d / k at the cut; default: 8, and 1 for raw"
+    )
+    projection: Literal["", "haar", "uniform", "dct"] = Field(
+        "", description="how R is drawn; default: haar (dct needs no matrix)"
+    )
+    scale: Literal["", "orthonormal", "jl"] = Field(
+        "", description="orthonormal (paper) or jl: times sqrt(d/k) each way"
+    )
+    hidden: int = Field(
+        0, ge=0, description="width m of lightsplit-l; default: the paper's"
+    )
+    wcc: float = Field(
+        0.0, ge=0, description="strength of within-class compaction (the paper's λ)"
+    )
+    clients: int = Field(5, ge=1, description="how many data owners")
+    alpha: float = Field(
+        0.0, ge=0, description="Dirichlet label skew; 0: every client alike (IID)"
+    )
+    heads: Literal["shared", "private"] = Field(
+        "shared", description="shared: one head travels; private: each client its own"
+    )
+    turn_steps: int = Field(
+        1, ge=0, description="mini-batches per turn; 0: a client's whole epoch"
+    )
+    epochs: int = Field(5, ge=1, description="passes over the data")
+    max_steps: int = Field(0, ge=0, description="stop after so many steps; 0: no limit")
+    batch_size: int = Field(64, ge=2, description="samples per mini-batch")
+    optimizer: Literal["adam", "adamw", "sgd"] = Field(
+        "adam", description="on both sides"
+    )
+    lr: float = Field(1e-3, gt=0, description="learning rate on both sides")
+    momentum: float = Field(0.0, ge=0, lt=1, description="of sgd")
+    weight_decay: float = Field(0.0, ge=0, description="of any optimizer")
+    eval_every: int = Field(
+        0, ge=0, description="rounds between evaluations; 0: once per epoch"
+    )
+    patience: int = Field(
+        0, ge=0, description="evaluations without a new best before stopping; 0: never"
+    )
+    seed: int = Field(0, ge=0, description="of everything random in the run")
+    train_limit: int = Field(
+        0, ge=0, description="train on so many random samples; 0: all"
+    )
+    test_limit: int = Field(0, ge=0, description="test on so many; 0: all")
+    freeze_backbone: bool = Field(
+        False, description="train only what is around the backbone"
+    )
+    weights: str = Field(
+        "", description="start from the weights in this .safetensors file"
+    )
+    device: str = Field("cpu", description="cpu, cuda, cuda:1 …")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _resolve(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """Fill in what follows from other settings: the stored file is whole."""
+        data = dict(data)
+        dataset = data.get("dataset", "digits")
+        codec = data.get("codec", "lightsplit-f")
+        if not data.get("model"):
+            data["model"] = DEFAULT_MODELS.get(dataset, "")
+        if not data.get("ratio"):
+            data["ratio"] = 1 if codec == "raw" else 8
+        if not data.get("hidden") and codec == "lightsplit-l":
+            data["hidden"] = DEFAULT_HIDDEN.get(dataset, 128)
+        if codec in ("lightsplit-f", "lightsplit-l"):
+            data["projection"] = data.get("projection") or "haar"
+            data["scale"] = data.get("scale") or "orthonormal"
+        return data
+
+    @model_validator(mode="after")
+    def _check_names(self) -> "Experiment":
+        DATASETS.get(self.dataset)
+        MODELS.get(self.model)
+        CODECS.get(self.codec)
+        if self.cut not in CUTS:
+            raise ValueError(unknown_name("cut", self.cut, list(CUTS)))
+        if self.momentum and self.optimizer != "sgd":
+            raise ValueError(f"momentum is sgd's, not {self.optimizer}'s")
+        return self
+
+    def codec_options(self) -> dict[str, Any]:
+        """Return the codec's own settings, those left open omitted."""
+        options = {
+            "projection": self.projection,
+            "scale": self.scale,
+            "hidden": self.hidden,
+        }
+        return {name: value for name, value in options.items() if value}
+
+    def to_toml(self) -> str:
+        """Return the experiment as a file that gives it back."""
+        return tomli_w.dumps(self.model_dump())
+
+
+def make_experiment(settings: dict[str, Any]) -> Experiment:
+    """Validate settings, naming the nearest known key for one that is unknown."""
+    known = list(Experiment.model_fields)
+    for key in settings:
+        if key not in known:
+            raise ConfigError(unknown_name("setting", key, known))
+    try:
+        return Experiment(**settings)
+    except ValidationError as error:
+        raise ConfigError("; ".join(map(_sentence, error.errors()))) from error
+
+
+def read_experiment(path: Path) -> dict[str, Any]:
+    """Return the settings in a TOML file, not yet validated."""
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not a TOML file: {error}") from error
+
+
+def _sentence(error: Any) -> str:
+    where = ".".join(str(part) for part in error["loc"])
+    what = error["msg"].removeprefix("Value error, ")
+    what = what[:1].lower() + what[1:]
+    return f"{where}: {what}, got {error['input']!r}" if where else what

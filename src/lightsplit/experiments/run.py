@@ -1,0 +1,77 @@
+"""An experiment from beginning to end, in a folder of its own."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lightsplit.experiments.build import Job, build
+from lightsplit.experiments.config import Experiment
+from lightsplit.experiments.record import make_record
+from lightsplit.results import RunFolder, tensors
+from lightsplit.splitting import SplitModel, merge
+from lightsplit.training import TurnDone, checkpoint
+
+Observer = Callable[[Job, TurnDone], bool]
+
+
+def run(
+    experiment: Experiment,
+    folder: RunFolder,
+    *,
+    data_dir: Path | None = None,
+    checkpoint_every: int = 0,
+    observe: Observer = lambda _job, _done: True,
+    started: Callable[[Job], None] = lambda _job: None,
+) -> dict[str, Any] | None:
+    """Train, leave everything in ``folder`` and return the record.
+
+    A folder with a checkpoint is continued. ``started`` sees the job before its first
+    turn and ``observe`` every turn; when the latter returns false the run is saved and
+    left unfinished, and there is no record.
+
+    Checkpoints are ``checkpoint_every`` steps apart (0: at each evaluation), and there
+    is always one at the end.
+    """
+    job = build(experiment, data_dir)
+    if checkpoint.exists(folder.checkpoint):
+        checkpoint.load(folder.checkpoint, job.trainer, job.contract.digest)
+    folder.write_metrics(job.trainer.progress.history)
+    started(job)
+    for done in job.trainer.run():
+        if done.evaluation is not None:
+            folder.append_metrics(job.trainer.progress.history[-1])
+        goes_on = observe(job, done)
+        if not goes_on or _is_due(done, job, checkpoint_every):
+            checkpoint.save(folder.checkpoint, job.trainer, job.contract.digest)
+        if not goes_on and not job.trainer.is_done:
+            return None
+    checkpoint.save(folder.checkpoint, job.trainer, job.contract.digest)
+    _save_models(job, folder.path)
+    record = make_record(job)
+    folder.write_record(record)
+    return record
+
+
+def _is_due(done: TurnDone, job: Job, checkpoint_every: int) -> bool:
+    if not checkpoint_every:
+        return done.evaluation is not None
+    steps = job.trainer.progress.steps
+    return steps % checkpoint_every < done.report.steps
+
+
+def _save_models(job: Job, path: Path) -> None:
+    """Write the whole model under its own names; with private heads one per client."""
+    clients = job.trainer.clients
+    if job.trainer.has_shared_heads:
+        tensors.save(path / "model.safetensors", merge(job.parts).state_dict())
+        return
+    for index, client in enumerate(clients):
+        modules = client.side.modules
+        parts = SplitModel(
+            head=modules["head"],
+            backbone=job.parts.backbone,
+            tail=modules["tail"] if client.side.has_tail else job.parts.tail,
+            whole=job.parts.whole,
+        )
+        name = f"model-{index}.safetensors"
+        tensors.save(path / name, merge(parts).state_dict())

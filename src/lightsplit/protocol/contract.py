@@ -1,0 +1,72 @@
+"""All that client and server must agree on before the first step.
+
+Both sides build the contract from their own settings; its SHA-256 is what they compare.
+A projection is in it as a seed and a fingerprint, never as a matrix.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from lightsplit.errors import ContractError
+
+PROTOCOL_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Contract:
+    """The terms of one run.
+
+    Attributes:
+        model: a name both sides know the model by.
+        cut: name of the cut.
+        topology: ``u`` or ``vanilla``.
+        heads: ``shared`` or ``private``.
+        activation_shape: of one sample at the front cut, before the encoder.
+        output_shape: of one sample at the back cut.
+        codec: name of the codec at the front cut.
+        codec_options: its options, the seed of its projection among them.
+        code_size: values per sample in a code.
+        fingerprint: of what the codec drew from its seed.
+        seed: of the run.
+        clients: how many take part.
+        batch_size: the largest batch of a step.
+        turn_steps: steps per turn; 0 is a whole epoch.
+    """
+
+    model: str
+    cut: str
+    topology: str
+    heads: str
+    activation_shape: tuple[int, ...]
+    output_shape: tuple[int, ...]
+    codec: str
+    codec_options: dict[str, Any]
+    code_size: int
+    fingerprint: str
+    seed: int
+    clients: int
+    batch_size: int
+    turn_steps: int
+    version: int = field(default=PROTOCOL_VERSION)
+
+    def to_json(self) -> str:
+        """Return the one canonical text of the contract."""
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical text."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def check_same(self, theirs: "Contract") -> None:
+        """Raise with every term that differs, ours beside theirs."""
+        mine, other = asdict(self), asdict(theirs)
+        different = [
+            f"{name}: {mine[name]!r} here, {other[name]!r} there"
+            for name in mine
+            if mine[name] != other[name]
+        ]
+        if different:
+            raise ContractError("the contracts differ in " + "; ".join(different))

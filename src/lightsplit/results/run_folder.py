@@ -1,0 +1,72 @@
+"""One folder per run.
+
+experiment.toml   every setting; ``lightsplit train experiment.toml`` repeats the run
+record.json       the final figures (docs/record.md)
+metrics.jsonl     one line per evaluation
+model.safetensors the trained model under its own parameter names
+checkpoint/       what a resumed run continues from
+images/           pictures that an audit leaves
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from lightsplit.errors import RunError
+from lightsplit.results.atomic import write_text
+
+
+class RunFolder:
+    """The files of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.experiment_file = path / "experiment.toml"
+        self.record_file = path / "record.json"
+        self.metrics_file = path / "metrics.jsonl"
+        self.checkpoint = path / "checkpoint"
+
+    @classmethod
+    def create(cls, path: Path, experiment: str) -> "RunFolder":
+        """Make the folder of a new run; one that holds anything is refused."""
+        folder = cls(path)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise RunError(
+                f"{path} is not an empty folder; name another one with --out, "
+                f"or continue a run with --resume {path}"
+            )
+        write_text(folder.experiment_file, experiment)
+        return folder
+
+    @classmethod
+    def open(cls, path: Path) -> "RunFolder":
+        """Open the folder of a run that was begun before."""
+        folder = cls(path)
+        if not folder.experiment_file.is_file():
+            raise RunError(f"{path} is not a run: it has no experiment.toml")
+        return folder
+
+    def write_record(self, record: dict[str, Any]) -> None:
+        """Write the final figures."""
+        write_text(self.record_file, json.dumps(record, indent=2) + "\n")
+
+    def read_record(self) -> dict[str, Any]:
+        """Return the final figures of a finished run."""
+        try:
+            record: dict[str, Any] = json.loads(self.record_file.read_text())
+        except FileNotFoundError as error:
+            raise RunError(f"{self.path} has no record.json: not finished") from error
+        except json.JSONDecodeError as error:
+            raise RunError(f"{self.record_file} is damaged: {error}") from error
+        return record
+
+    def write_metrics(self, lines: Iterable[dict[str, Any]]) -> None:
+        """Replace metrics.jsonl by ``lines``."""
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        write_text(self.metrics_file, text)
+
+    def append_metrics(self, line: dict[str, Any]) -> None:
+        """Add one line to metrics.jsonl."""
+        with self.metrics_file.open("a") as file:
+            file.write(json.dumps(line) + "\n")

@@ -1,0 +1,33 @@
+"""Named tensors as safetensors bytes; nothing is ever unpickled."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import safetensors.torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from lightsplit.errors import RunError
+from lightsplit.results.atomic import write_bytes
+
+
+def to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
+    """Return the tensors in the safetensors format, whatever they share or alias."""
+    return safetensors.torch.save(
+        {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
+    )
+
+
+def save(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write the tensors to ``path`` in one step."""
+    write_bytes(path, to_bytes(tensors))
+
+
+def load(path: Path) -> dict[str, Tensor]:
+    """Return the tensors of a file, or say what is wrong with it."""
+    try:
+        return safetensors.torch.load_file(path)
+    except FileNotFoundError as error:
+        raise RunError(f"{path} does not exist") from error
+    except (SafetensorError, OSError) as error:
+        raise RunError(f"{path} is not a safetensors file: {error}") from error

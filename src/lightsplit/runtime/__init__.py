@@ -1,0 +1,24 @@
+"""Client and Server: a step from either end, with no knowledge of sockets."""
+
+from lightsplit.runtime.client import BatchSource, Client, TurnReport
+from lightsplit.runtime.server import Loss, Server
+from lightsplit.runtime.side import (
+    ClientSide,
+    OptimizerFactory,
+    ServerSide,
+    Side,
+    State,
+)
+
+__all__ = [
+    "BatchSource",
+    "Client",
+    "ClientSide",
+    "Loss",
+    "OptimizerFactory",
+    "Server",
+    "ServerSide",
+    "Side",
+    "State",
+    "TurnReport",
+]

@@ -1,0 +1,161 @@
+"""The client's half of a step, as in the paper's twenty steps.
+
+    head · encoder ─► code ─► [server] ─► output ─► tail ─► loss
+                        ▲                              │
+      R(∂CE/∂z̃ + λ ∂WCC/∂z̃) ◄── code gradient ◄── output gradient
+
+Within-class compaction is added here, to the gradient that came back: the server's
+messages do not depend on it.
+"""
+
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from lightsplit import seeding
+from lightsplit.codecs import Code
+from lightsplit.errors import ConfigError, ProtocolError
+from lightsplit.losses import within_class_compaction
+from lightsplit.protocol import (
+    CodeGradient,
+    CodeMessage,
+    OutputGradient,
+    OutputMessage,
+    detached,
+)
+from lightsplit.runtime.server import Loss, gradient_at
+from lightsplit.runtime.side import ClientSide
+from lightsplit.transports import Send
+
+
+class BatchSource(Protocol):
+    """Batches by step number, so that a resumed run sees the same ones."""
+
+    def batch(self, step: int) -> tuple[Tensor, Tensor]:
+        """Return inputs and labels of ``step``."""
+        ...
+
+
+class TurnReport(NamedTuple):
+    """What a turn did."""
+
+    steps: int
+    samples: int
+    loss_sum: float  # over samples
+
+
+class Client:
+    """Trains its side against a server that it reaches by ``send``.
+
+    Args:
+        side: the modules that this client runs; shared heads are one side in many
+            clients.
+        send: carries a message to the server and returns the reply;
+            ``server.handle`` in one process.
+        index: which client this is.
+        wcc: strength λ of within-class compaction.
+        seed: of the run; must be the server's.
+        loss: of logits and labels, a mean over the batch.
+        device: where the modules are.
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        side: ClientSide,
+        send: Send,
+        *,
+        index: int = 0,
+        wcc: float = 0.0,
+        seed: int = 0,
+        loss: Loss = cross_entropy,
+        device: torch.device | None = None,
+    ) -> None:
+        if not wcc >= 0:
+            raise ConfigError(f"wcc must be 0 or more, got {wcc}")
+        if wcc and not side.codec.is_sample_wise:
+            raise ConfigError(
+                f"wcc needs one code per sample; {side.codec.name!r} mixes them"
+            )
+        self.side = side
+        self.index = index
+        self.wcc = wcc
+        self.seed = seed
+        self.loss = loss
+        self.device = device
+        self.steps = 0
+        self._send = send
+
+    def step(self, inputs: Tensor, labels: Tensor) -> float:
+        """Train on one batch and return its loss (without compaction)."""
+        inputs, labels = inputs.to(self.device), labels.to(self.device)
+        self.side.set_training(True)
+        with seeding.scope(self.seed, self.index, self.steps, "head"):
+            code = self.side.encode(inputs)
+        self.side.zero_grad()
+        gradient, loss = self._exchange(code, labels)
+        self._backward_through_head(code.values, labels, gradient)
+        self.side.update()
+        self.steps += 1
+        return loss
+
+    def run_turn(self, batches: BatchSource, steps: int) -> TurnReport:
+        """Train on the next ``steps`` batches."""
+        samples, loss_sum = 0, 0.0
+        for _ in range(steps):
+            inputs, labels = batches.batch(self.steps)
+            loss_sum += self.step(inputs, labels) * len(labels)
+            samples += len(labels)
+        return TurnReport(steps, samples, loss_sum)
+
+    def predict(self, inputs: Tensor) -> Tensor:
+        """Return logits with every module in evaluation mode; nothing is trained."""
+        self.side.set_training(False)
+        with torch.no_grad():
+            code = self.side.encode(inputs.to(self.device))
+            request = CodeMessage(self.index, self.steps, code, is_training=False)
+            return self.side.decode(_output(self._send(request)))
+
+    def _exchange(self, code: Code, labels: Tensor) -> tuple[Tensor, float]:
+        """Return the gradient at the code and the loss."""
+        key = (self.index, self.steps)
+        if not self.side.has_tail:
+            reply = self._send(CodeMessage(*key, detached(code), labels))
+            return _gradient(reply), _loss(reply)
+        output = _output(self._send(CodeMessage(*key, detached(code))))
+        values = output.values.detach().requires_grad_()
+        with seeding.scope(self.seed, self.index, self.steps, "tail"):
+            loss = self.loss(self.side.decode(Code(values, output.side)), labels)
+        loss.backward()  # type: ignore[no-untyped-call]
+        reply = self._send(OutputGradient(*key, gradient_at(values)))
+        return _gradient(reply), loss.item()
+
+    def _backward_through_head(
+        self, values: Tensor, labels: Tensor, gradient: Tensor
+    ) -> None:
+        if not values.requires_grad:
+            return
+        if not self.wcc:
+            values.backward(gradient)  # type: ignore[no-untyped-call]
+            return
+        compaction = self.wcc * within_class_compaction(values, labels)
+        torch.autograd.backward([values, compaction], [gradient, None])
+
+
+def _output(reply: object) -> Code:
+    if not isinstance(reply, OutputMessage):
+        raise ProtocolError(f"expected an output, got {type(reply).__name__}")
+    return reply.output
+
+
+def _gradient(reply: object) -> Tensor:
+    if not isinstance(reply, CodeGradient):
+        raise ProtocolError(f"expected a code gradient, got {type(reply).__name__}")
+    return reply.gradient
+
+
+def _loss(reply: object) -> float:
+    if not isinstance(reply, CodeGradient) or reply.loss is None:
+        raise ProtocolError("expected a code gradient with its loss")
+    return reply.loss

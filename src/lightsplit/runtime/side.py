@@ -1,0 +1,184 @@
+"""The modules that one side owns, with their optimizer.
+
+    client side: head, encoder of the front cut; decoder of the back cut, tail
+    server side: decoder of the front cut, backbone, encoder of the back cut
+                 (and the tail in the vanilla topology)
+
+With shared heads one client side travels from client to client; what travels is
+``state()``. In one process the clients simply hold the same object.
+"""
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from lightsplit.codecs import Code, Codec
+from lightsplit.errors import RunError
+from lightsplit.results import tensors
+
+OptimizerFactory = Callable[[Iterable[nn.Parameter]], Optimizer]
+State = dict[str, Tensor]
+
+
+class Side:
+    """Named modules and one optimizer over their trainable parameters."""
+
+    def __init__(
+        self, modules: dict[str, nn.Module], optimizer: OptimizerFactory
+    ) -> None:
+        self.modules = nn.ModuleDict(modules)
+        trainable = [p for p in self.modules.parameters() if p.requires_grad]
+        self.optimizer = optimizer(trainable) if trainable else None
+        self._state_bytes: dict[int, int] = {}
+
+    def set_training(self, is_training: bool) -> None:
+        """Put every module into training or evaluation mode."""
+        self.modules.train(is_training)
+
+    def zero_grad(self) -> None:
+        """Forget the gradients of the last step."""
+        if self.optimizer is not None:
+            self.optimizer.zero_grad()
+
+    def update(self) -> None:
+        """Change the weights by the gradients at hand."""
+        if self.optimizer is not None:
+            self.optimizer.step()
+
+    def state(self) -> State:
+        """Return weights, buffers and optimizer state under flat names."""
+        weights = dict(self.modules.state_dict())
+        return {**weights, **_optimizer_tensors(self.optimizer)}
+
+    def state_bytes(self) -> int:
+        """Return the size of ``state()`` as safetensors: what a hand-off sends.
+
+        It grows once, when the optimizer makes its slots at the first step.
+        """
+        filled = 0 if self.optimizer is None else len(self.optimizer.state)
+        if filled not in self._state_bytes:
+            self._state_bytes[filled] = len(tensors.to_bytes(self.state()))
+        return self._state_bytes[filled]
+
+    def load(self, state: State) -> None:
+        """Take over a state that ``state()`` of an equal side returned."""
+        weights = {k: v for k, v in state.items() if not k.startswith(_PREFIX)}
+        try:
+            self.modules.load_state_dict(weights)
+        except RuntimeError as error:
+            raise RunError(f"the state does not fit these modules: {error}") from error
+        if self.optimizer is not None:
+            _load_optimizer(self.optimizer, state)
+
+    def to(self, device: torch.device) -> "Side":
+        """Move the modules; call it before the first step."""
+        self.modules.to(device)
+        return self
+
+
+class ClientSide(Side):
+    """What the client runs: head and encoder, and in the U-shape decoder and tail."""
+
+    def __init__(
+        self,
+        head: nn.Module,
+        tail: nn.Module | None,
+        codec: Codec,
+        optimizer: OptimizerFactory,
+        *,
+        output_codec: Codec | None = None,
+    ) -> None:
+        modules: dict[str, nn.Module] = {"head": head, "encoder": codec.encoder}
+        if tail is not None:
+            modules["tail"] = tail
+        if output_codec is not None:
+            modules["decoder"] = output_codec.decoder
+        super().__init__(modules, optimizer)
+        self.codec = codec
+
+    def encode(self, inputs: Tensor) -> Code:
+        """Return the code of a batch of inputs."""
+        code: Code = self.modules["encoder"](self.modules["head"](inputs))
+        return code
+
+    def decode(self, output: Code) -> Tensor:
+        """Return the logits for what the server sent."""
+        if "decoder" in self.modules:
+            decoded = self.modules["decoder"](output)
+        else:
+            # The output is a leaf here; a tail that starts in place may not touch it.
+            decoded = output.values.clone()
+        logits: Tensor = self.modules["tail"](decoded) if self.has_tail else decoded
+        return logits
+
+    @property
+    def has_tail(self) -> bool:
+        """Say whether the tail, and with it the labels, is the client's (U-shape)."""
+        return "tail" in self.modules
+
+
+class ServerSide(Side):
+    """What the server runs: decoder and backbone, and in the vanilla case the tail."""
+
+    def __init__(
+        self,
+        backbone: nn.Module,
+        codec: Codec,
+        optimizer: OptimizerFactory,
+        *,
+        tail: nn.Module | None = None,
+        output_codec: Codec | None = None,
+        freeze_backbone: bool = False,
+    ) -> None:
+        modules = {"decoder": codec.decoder, "backbone": backbone}
+        if tail is not None:
+            modules["tail"] = tail
+        if output_codec is not None:
+            modules["encoder"] = output_codec.encoder
+        self.is_frozen = freeze_backbone
+        if freeze_backbone:
+            backbone.requires_grad_(False)
+        super().__init__(modules, optimizer)
+        self.codec = codec
+
+    def set_training(self, is_training: bool) -> None:
+        """As for any side; a frozen backbone keeps its running statistics too."""
+        super().set_training(is_training)
+        if self.is_frozen:
+            self.modules["backbone"].eval()
+
+    def forward(self, code: Code) -> Code:
+        """Return the output for a code."""
+        output = self.modules["backbone"](self.modules["decoder"](code))
+        if "tail" in self.modules:
+            output = self.modules["tail"](output)
+        if "encoder" in self.modules:
+            encoded: Code = self.modules["encoder"](output)
+            return encoded
+        return Code(output)
+
+
+_PREFIX = "optimizer."
+
+
+def _optimizer_tensors(optimizer: Optimizer | None) -> State:
+    if optimizer is None:
+        return {}
+    return {
+        f"{_PREFIX}{index}.{name}": value
+        for index, slots in optimizer.state_dict()["state"].items()
+        for name, value in slots.items()
+        if value is not None
+    }
+
+
+def _load_optimizer(optimizer: Optimizer, state: State) -> None:
+    slots: dict[int, dict[str, Tensor]] = {}
+    for key, value in state.items():
+        if key.startswith(_PREFIX):
+            index, name = key.removeprefix(_PREFIX).split(".", 1)
+            slots.setdefault(int(index), {})[name] = value
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": slots, "param_groups": groups})

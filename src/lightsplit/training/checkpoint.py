@@ -1,0 +1,93 @@
+"""What a run is continued from: safetensors and JSON, nothing unpickled.
+
+    checkpoint/
+      latest                 the name of the newest whole checkpoint
+      step-00000940/
+        server.safetensors   weights, buffers and optimizer of the server side
+        client-0.safetensors the same of each client side (one file if heads are shared)
+        progress.json        counters and the contract's digest
+
+A checkpoint is written under another name and renamed when whole, then ``latest`` is
+replaced, then older ones go: at any moment there is one that can be loaded.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from lightsplit.errors import ContractError, RunError
+from lightsplit.results import atomic, tensors
+from lightsplit.runtime import ClientSide
+from lightsplit.training.progress import Progress
+from lightsplit.training.trainer import Trainer
+
+
+def save(folder: Path, trainer: Trainer, contract: str) -> Path:
+    """Write a checkpoint of ``trainer`` and return its folder."""
+    name = f"step-{trainer.progress.steps:08d}"
+    if exists(folder) and _newest(folder).name == name:
+        return folder / name
+    draft = folder / f"{name}.tmp"
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    tensors.save(draft / "server.safetensors", trainer.server.side.state())
+    for index, side in enumerate(_client_sides(trainer)):
+        tensors.save(draft / f"client-{index}.safetensors", side.state())
+    content = {"contract": contract, "progress": trainer.progress.to_dict()}
+    atomic.write_text(draft / "progress.json", json.dumps(content))
+    shutil.rmtree(folder / name, ignore_errors=True)
+    draft.rename(folder / name)
+    atomic.write_text(folder / "latest", name)
+    for other in folder.glob("step-*"):
+        if other.name != name:
+            shutil.rmtree(other, ignore_errors=True)
+    return folder / name
+
+
+def load(folder: Path, trainer: Trainer, contract: str) -> None:
+    """Bring ``trainer`` to the newest checkpoint in ``folder``."""
+    newest = _newest(folder)
+    content = _read_progress(newest / "progress.json")
+    if content["contract"] != contract:
+        raise ContractError(
+            f"{newest} is of another run: contract {content['contract'][:12]} there, "
+            f"{contract[:12]} here"
+        )
+    trainer.server.side.load(tensors.load(newest / "server.safetensors"))
+    for index, side in enumerate(_client_sides(trainer)):
+        side.load(tensors.load(newest / f"client-{index}.safetensors"))
+    trainer.progress = Progress(**content["progress"])
+    trainer.meter.restore(trainer.progress.bytes)
+    for client, steps in zip(
+        trainer.clients, trainer.progress.client_steps, strict=True
+    ):
+        client.steps = steps
+
+
+def exists(folder: Path) -> bool:
+    """Say whether ``folder`` holds a checkpoint."""
+    return (folder / "latest").is_file()
+
+
+def _client_sides(trainer: Trainer) -> list[ClientSide]:
+    if trainer.has_shared_heads:
+        return [trainer.clients[0].side]
+    return [client.side for client in trainer.clients]
+
+
+def _newest(folder: Path) -> Path:
+    if not exists(folder):
+        raise RunError(f"{folder} holds no checkpoint")
+    newest = folder / (folder / "latest").read_text().strip()
+    if newest.parent != folder or not newest.is_dir():
+        raise RunError(f"{folder / 'latest'} names {newest.name!r}, which is not there")
+    return newest
+
+
+def _read_progress(path: Path) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads(path.read_text())
+    except (FileNotFoundError, json.JSONDecodeError) as error:
+        raise RunError(f"{path} is damaged: {error}") from error
+    return content

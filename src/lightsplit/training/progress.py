@@ -1,0 +1,40 @@
+"""How far a run has come: all that a resumed run must know besides the weights."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass
+class Progress:
+    """Counters of a run; plain numbers, so that it is its own checkpoint.
+
+    Attributes:
+        turns: that are over.
+        steps: of all clients.
+        samples: that were trained on, repeats included.
+        client_steps: of each client.
+        last_client: whose turn was the last one.
+        seconds: of training and evaluation, interruptions left out.
+        best_accuracy: on the test set so far.
+        stale: evaluations since the best one.
+        loss_sum, loss_samples: of the training loss since the last evaluation.
+        history: one line per evaluation, as in metrics.jsonl.
+        bytes: by kind.
+    """
+
+    turns: int = 0
+    steps: int = 0
+    samples: int = 0
+    client_steps: list[int] = field(default_factory=list)
+    last_client: int | None = None
+    seconds: float = 0.0
+    best_accuracy: float = 0.0
+    stale: int = 0
+    loss_sum: float = 0.0
+    loss_samples: int = 0
+    history: list[dict[str, Any]] = field(default_factory=list)
+    bytes: dict[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counters for a JSON file."""
+        return asdict(self)

@@ -1,0 +1,145 @@
+"""Turns and rounds over the clients.
+
+The trainer is a generator of what happened: whoever runs it draws the progress bar,
+writes the metrics and saves checkpoints between two events, or stops.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from lightsplit.runtime import BatchSource, Client, Server, TurnReport
+from lightsplit.training.evaluation import Evaluation, LabelledBatches, evaluate
+from lightsplit.training.progress import Progress
+from lightsplit.training.schedule import Schedule, Turn
+from lightsplit.transports import ByteMeter
+
+
+@dataclass(frozen=True)
+class TurnDone:
+    """A turn is over; ``evaluation`` is there when the test set was tried after it."""
+
+    turn: Turn
+    report: TurnReport
+    evaluation: Evaluation | None
+
+
+class Trainer:
+    """Gives the clients their turns until the schedule or the patience ends.
+
+    Args:
+        clients: in the order of their turns; with shared heads they hold one side.
+        server: that they all send to.
+        batches: of each client.
+        schedule: of turns.
+        meter: through which the clients send.
+        test: batches of the test set; iterated at each evaluation.
+        eval_every: rounds between evaluations; 0 is once per epoch.
+        patience: evaluations without a new best before stopping; 0 is never.
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        clients: Sequence[Client],
+        server: Server,
+        *,
+        batches: Sequence[BatchSource],
+        schedule: Schedule,
+        meter: ByteMeter,
+        test: LabelledBatches,
+        eval_every: int = 0,
+        patience: int = 0,
+    ) -> None:
+        self.clients = clients
+        self.server = server
+        self.schedule = schedule
+        self.meter = meter
+        self.progress = Progress(client_steps=[0] * len(clients))
+        self._batches = batches
+        self._test = test
+        self._eval_every = eval_every
+        self._patience = patience
+
+    @property
+    def has_shared_heads(self) -> bool:
+        """Say whether the clients hold one and the same side."""
+        return all(client.side is self.clients[0].side for client in self.clients)
+
+    @property
+    def is_out_of_patience(self) -> bool:
+        """Say whether the last evaluations brought nothing new."""
+        return 0 < self._patience <= self.progress.stale
+
+    @property
+    def is_done(self) -> bool:
+        """Say whether there is nothing left to train."""
+        return (
+            self.progress.steps >= self.schedule.total_steps or self.is_out_of_patience
+        )
+
+    def run(self) -> Iterator[TurnDone]:
+        """Train from where the progress stands, yielding after every turn."""
+        for turn in islice(self.schedule.turns(), self.progress.turns, None):
+            if self.is_done:
+                return
+            began = time.perf_counter()
+            report = self._take(turn)
+            evaluation = self._evaluate(turn) if self._is_due(turn) else None
+            self.progress.seconds += time.perf_counter() - began
+            if evaluation is not None:
+                self._remember(turn, evaluation)
+            yield TurnDone(turn, report, evaluation)
+
+    def _take(self, turn: Turn) -> TurnReport:
+        client = self.clients[turn.client]
+        self._count_hand_off(turn.client)
+        report = client.run_turn(self._batches[turn.client], turn.steps)
+        progress = self.progress
+        progress.turns += 1
+        progress.steps += report.steps
+        progress.samples += report.samples
+        progress.client_steps[turn.client] = client.steps
+        progress.last_client = turn.client
+        progress.loss_sum += report.loss_sum
+        progress.loss_samples += report.samples
+        progress.bytes = self.meter.by_kind()
+        return report
+
+    def _count_hand_off(self, client: int) -> None:
+        """Count the side's way to the server and on to the next client."""
+        previous = self.progress.last_client
+        if self.has_shared_heads and previous not in (None, client):
+            self.meter.add("hand_off", 2 * self.clients[client].side.state_bytes())
+
+    def _is_due(self, turn: Turn) -> bool:
+        if self.progress.steps >= self.schedule.total_steps:
+            return True
+        if not self._eval_every:
+            return turn.ends_epoch
+        return turn.ends_round and (turn.round + 1) % self._eval_every == 0
+
+    def _evaluate(self, turn: Turn) -> Evaluation:
+        asked = [self.clients[turn.client]] if self.has_shared_heads else self.clients
+        return evaluate(asked, self._test)
+
+    def _remember(self, turn: Turn, evaluation: Evaluation) -> None:
+        progress = self.progress
+        is_best = evaluation.accuracy > progress.best_accuracy
+        progress.stale = 0 if is_best else progress.stale + 1
+        progress.best_accuracy = max(progress.best_accuracy, evaluation.accuracy)
+        progress.bytes = self.meter.by_kind()
+        progress.history.append(
+            {
+                "epoch": turn.epoch + 1,
+                "round": turn.round + 1,
+                "step": progress.steps,
+                "train_loss": progress.loss_sum / max(progress.loss_samples, 1),
+                "test_accuracy": evaluation.accuracy,
+                "test_loss": evaluation.loss,
+                "client_accuracies": list(evaluation.accuracies),
+                "bytes": progress.bytes["total"],
+                "seconds": round(progress.seconds, 3),
+            }
+        )
+        progress.loss_sum, progress.loss_samples = 0.0, 0

@@ -1,0 +1,45 @@
+"""Counts every byte that a message would put on the wire."""
+
+from collections import Counter
+
+from lightsplit.protocol import STEP_KINDS, CodeMessage, Reply, Request
+from lightsplit.transports.middleware import Send
+
+KINDS = (*STEP_KINDS, "labels", "evaluation", "hand_off", "setup")
+
+
+class ByteMeter:
+    """A mod that adds up payload bytes by kind.
+
+    The four messages of training steps are counted under their own names, a forward
+    pass outside training under ``evaluation``. Hand-offs and set-up do not go through
+    the step's channel: whoever sends them calls ``add``.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def __call__(self, request: Request, call_next: Send) -> Reply:
+        """Count the request and its reply."""
+        reply = call_next(request)
+        if isinstance(request, CodeMessage):
+            self.add("labels", request.label_bytes)
+            if not request.is_training:
+                self.add("evaluation", request.payload_bytes + reply.payload_bytes)
+                return reply
+        self.add(request.kind, request.payload_bytes)
+        self.add(reply.kind, reply.payload_bytes)
+        return reply
+
+    def add(self, kind: str, count: int) -> None:
+        """Count bytes that were sent outside a step."""
+        self.counts[kind] += count
+
+    def restore(self, by_kind: dict[str, int]) -> None:
+        """Go on counting from what ``by_kind`` returned before."""
+        self.counts = Counter({kind: by_kind.get(kind, 0) for kind in KINDS})
+
+    def by_kind(self) -> dict[str, int]:
+        """Return the bytes of every kind, and their total."""
+        counts = {kind: self.counts[kind] for kind in KINDS}
+        return {**counts, "total": sum(counts.values())}

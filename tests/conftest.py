@@ -1,0 +1,35 @@
+"""Every test starts from one seed and one thread, and must leave nothing behind."""
+
+import os
+import threading
+
+import pytest
+import torch
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _same_seed():
+    torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _no_environment_leak():
+    before = _environment()
+    yield
+    assert _environment() == before, "the test changed the environment"
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_leak():
+    before = {thread.ident for thread in threading.enumerate()}
+    yield
+    left = [t.name for t in threading.enumerate() if t.ident not in before]
+    assert not left, f"the test left threads running: {left}"
+
+
+def _environment():
+    """Return the variables, those left out that torch and pytest set by themselves."""
+    own = ("PYTEST_", "TORCH", "TRITON", "KMP_")
+    return {k: v for k, v in os.environ.items() if not k.startswith(own)}

@@ -1,0 +1,53 @@
+import pytest
+import torch
+
+from lightsplit.errors import RunError
+from lightsplit.results import tensors
+
+
+def test_a_state_goes_in_where_it_came_out(pair, make_batches, optimizer):
+    first = pair("lightsplit-l", optimizer=optimizer)
+    second = pair("lightsplit-l", optimizer=optimizer)
+    for inputs, labels in make_batches(3):
+        first.client.step(inputs, labels)
+    copied = {k: v.clone() for k, v in first.side.state().items()}
+    second.side.load(copied)
+    after = second.side.state()
+    assert after.keys() == copied.keys()
+    assert all(torch.equal(after[name], copied[name]) for name in copied)
+    assert any(name.startswith("optimizer.") for name in copied)
+
+
+def test_a_handed_over_side_goes_on_as_the_original_would(
+    pair, make_batches, optimizer
+):
+    stays = pair("lightsplit-f", optimizer=optimizer)
+    moves = pair("lightsplit-f", optimizer=optimizer)
+    data = make_batches(6)
+    for inputs, labels in data[:3]:
+        stays.client.step(inputs, labels)
+        moves.client.step(inputs, labels)
+    heir = pair("lightsplit-f", optimizer=optimizer)
+    heir.client._send = moves.server.handle
+    heir.side.load({k: v.clone() for k, v in moves.side.state().items()})
+    heir.client.steps = 3
+    for inputs, labels in data[3:]:
+        stays.client.step(inputs, labels)
+        heir.client.step(inputs, labels)
+    theirs = heir.side.state()
+    assert all(torch.equal(v, theirs[k]) for k, v in stays.side.state().items())
+
+
+def test_the_stated_bytes_are_those_of_the_serialised_state(
+    pair, make_batches, optimizer
+):
+    ours = pair("learned-1x1", optimizer=optimizer)
+    fresh = ours.side.state_bytes()
+    assert fresh == len(tensors.to_bytes(ours.side.state()))
+    ours.client.step(*make_batches(1)[0])
+    assert ours.side.state_bytes() == len(tensors.to_bytes(ours.side.state())) > fresh
+
+
+def test_a_state_of_other_modules_is_refused(pair):
+    with pytest.raises(RunError, match="does not fit these modules"):
+        pair("lightsplit-l").side.load({"head.0.weight": torch.zeros(1)})
