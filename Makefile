@@ -25,14 +25,18 @@ test: check $(STAMP)  ## every check and every test
 test-fast: $(STAMP)  ## the tests that take under two seconds each
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-check: $(STAMP)  ## formatting, lint, types, layers, length of files
+check: $(STAMP)  ## formatting, lint, types, layers, generated code, length of files
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python proto/generate.py --check
 	$(BIN)/python benchmarks/longest_files.py
 
 bench: $(STAMP)  ## speed as ratios within one run, JSON on standard output
 	$(BIN)/python -m benchmarks
 
-.PHONY: help setup demo test test-fast check bench
+proto: $(STAMP)  ## write the Python code of proto/lightsplit.proto
+	$(BIN)/python proto/generate.py
+
+.PHONY: help setup demo test test-fast check bench proto

@@ -7,8 +7,12 @@
     ├── CodecError (ValueError)         a tensor does not fit its codec
     ├── DataError                       a data file cannot be used
     │   └── MissingDataError (FileNotFoundError)
-    ├── ProtocolError                   a message that the receiver cannot accept
-    │   └── ContractError               the two sides did not agree on the same run
+    ├── ExchangeError                   client and server could not go on; has a code
+    │   ├── ProtocolError               a message that the receiver cannot accept
+    │   │   ├── ContractError           the two sides did not agree on the same run
+    │   │   └── SealError               a hand-off altered, replayed or of another key
+    │   ├── TransportError              the exchange did not complete
+    │   └── RemoteError                 the peer answered with an error
     └── RunError                        a run's folder or checkpoint cannot be used
 
 Each also inherits the built-in that a caller would expect to catch.
@@ -43,12 +47,46 @@ class MissingDataError(DataError, FileNotFoundError):
     """The data files are not there and could not be fetched."""
 
 
-class ProtocolError(LightSplitError):
+class ExchangeError(LightSplitError):
+    """Client and server could not go on.
+
+    Attributes:
+        code: the reason in one word, one of protocol.wire.REFUSALS.
+    """
+
+    code = "refused"
+
+    def __init__(self, text: str = "", *, code: str | None = None) -> None:
+        super().__init__(text)
+        self.code = code or type(self).code
+
+
+class ProtocolError(ExchangeError):
     """A message that the receiver cannot accept in its present state."""
+
+    code = "out-of-order"
 
 
 class ContractError(ProtocolError):
     """The two sides did not agree on the same run."""
+
+    code = "contract-mismatch"
+
+
+class SealError(ProtocolError):
+    """A hand-off that was altered, replayed or sealed with another key."""
+
+    code = "bad-seal"
+
+
+class TransportError(ExchangeError):
+    """The exchange did not complete; sending it again may help."""
+
+    code = "interrupted"
+
+
+class RemoteError(ExchangeError):
+    """The peer answered with an error; sending it again will not help."""
 
 
 class RunError(LightSplitError):

@@ -61,14 +61,14 @@ def test_compaction_is_refused_where_a_code_mixes_samples(pair):
 def test_a_reply_of_the_wrong_kind_is_refused(pair, make_batches):
     split = pair("raw")
     inputs, labels = make_batches(1)[0]
-    split.client._send = lambda request: CodeGradient(0, 0, request.code.values)
+    split.client.send = lambda request: CodeGradient(0, 0, request.code.values)
     with pytest.raises(ProtocolError, match="expected an output, got CodeGradient"):
         split.client.step(inputs, labels)
     vanilla = pair("raw", topology="vanilla")
-    vanilla.client._send = lambda request: OutputMessage(0, 0, request.code)
+    vanilla.client.send = lambda request: OutputMessage(0, 0, request.code)
     with pytest.raises(ProtocolError, match="expected a code gradient"):
         vanilla.client.step(inputs, labels)
-    vanilla.client._send = lambda request: CodeGradient(0, 0, request.code.values)
+    vanilla.client.send = lambda request: CodeGradient(0, 0, request.code.values)
     with pytest.raises(ProtocolError, match="with its loss"):
         vanilla.client.step(inputs, labels)
 

@@ -49,14 +49,36 @@ def test_a_gradient_is_applied_once(pair, make_batches):
         ours.server.handle(OutputGradient(0, 0, torch.ones(8, 12)))
 
 
-def test_an_abandoned_step_makes_room_and_changes_no_weight(pair, make_batches):
-    ours = pair("lightsplit-f")
+def test_an_abandoned_step_makes_room_and_leaves_no_trace(pair, make_batches):
+    ours = pair("lightsplit-l")
     code = code_of(ours, make_batches(1)[0][0])
-    before = ours.parts.backbone.state_dict()["3.weight"].clone()
+    before = {k: v.clone() for k, v in ours.server.side.state().items()}
     ours.server.handle(CodeMessage(0, 0, code))
+    assert not torch.equal(
+        ours.server.side.state()["backbone.4.running_mean"],
+        before["backbone.4.running_mean"],
+    )
     ours.server.abandon_step()
+    after = ours.server.side.state()
+    assert all(torch.equal(after[name], before[name]) for name in before)
     ours.server.handle(CodeMessage(1, 0, code))
-    assert torch.equal(ours.parts.backbone.state_dict()["3.weight"], before)
+
+
+def test_a_reply_may_leave_before_the_update_but_nothing_overtakes_it(
+    pair, make_batches
+):
+    eager, lazy = pair("lightsplit-f"), pair("lightsplit-f")
+    lazy.client.send = lazy.server.answer
+    for inputs, labels in make_batches(3):
+        eager.client.step(inputs, labels)
+        lazy.client.step(inputs, labels)
+    weight = "backbone.3.weight"
+    assert not torch.equal(
+        lazy.server.side.state()[weight], eager.server.side.state()[weight]
+    )
+    lazy.server.settle()
+    ours, theirs = lazy.server.side.state(), eager.server.side.state()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
 def test_a_code_or_gradient_of_another_shape_is_refused(pair, make_batches):

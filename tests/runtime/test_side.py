@@ -28,7 +28,7 @@ def test_a_handed_over_side_goes_on_as_the_original_would(
         stays.client.step(inputs, labels)
         moves.client.step(inputs, labels)
     heir = pair("lightsplit-f", optimizer=optimizer)
-    heir.client._send = moves.server.handle
+    heir.client.send = moves.server.handle
     heir.side.load({k: v.clone() for k, v in moves.side.state().items()})
     heir.client.steps = 3
     for inputs, labels in data[3:]:

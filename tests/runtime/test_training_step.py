@@ -104,7 +104,7 @@ def test_the_gradient_at_the_head_is_r_times_both_gradients_at_the_code(
         seen[request.kind] = request
         return reply
 
-    split.client._send = spy
+    split.client.send = spy
     split.client.step(inputs, labels)
     code = seen["code"].code.values.clone().requires_grad_()
     within_class_compaction(code, labels).backward()
@@ -129,7 +129,7 @@ def test_compaction_changes_neither_the_messages_of_a_step_nor_the_server(
             log += [request, reply]
             return reply
 
-        split.client._send = record
+        split.client.send = record
         split.client.step(inputs, labels)
         logs.append(log)
         servers.append(split.server.side.state())

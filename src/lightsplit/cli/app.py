@@ -2,8 +2,13 @@
 
 import typer
 
+from lightsplit.cli.certs import certs
 from lightsplit.cli.demo import demo
+from lightsplit.cli.join import join
+from lightsplit.cli.keys import keys
 from lightsplit.cli.listing import list_parts
+from lightsplit.cli.predict import predict
+from lightsplit.cli.serve import serve
 from lightsplit.cli.train import train
 from lightsplit.cli.verify import verify
 
@@ -20,6 +25,11 @@ app.command("train")(train)
 app.command("verify")(verify)
 app.command("list")(list_parts)
 app.command("demo")(demo)
+app.command("serve")(serve)
+app.command("join")(join)
+app.command("predict")(predict)
+app.command("certs")(certs)
+app.command("keys")(keys)
 
 
 def main() -> None:

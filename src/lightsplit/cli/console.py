@@ -25,6 +25,8 @@ def reported_errors() -> Iterator[None]:
         yield
     except LightSplitError as error:
         fail(str(error))
+    except OSError as error:  # a full disk, a folder that may not be written
+        fail(f"{error.filename or 'the system'}: {error.strerror or error}")
 
 
 def fail(message: str) -> None:

@@ -42,7 +42,7 @@ def demo(
 
 def _run(base: Path, name: str, epochs: int) -> dict[str, Any]:
     experiment = make_experiment({**RUNS[name], "epochs": epochs})
-    folder = RunFolder.create(base / name.replace(" ", "-"), experiment.to_toml())
+    folder = RunFolder.create(base / name.replace(" ", "-"))
     return train_in(experiment, folder)
 
 

@@ -44,9 +44,10 @@ class TrainingBar:
         """Show the bar, and turn the first Ctrl-C into a wish to stop after a turn."""
         previous = signal.signal(signal.SIGINT, self._stop)
         try:
-            with self._bar:
-                yield self
+            yield self
         finally:
+            if self._task is not None:
+                self._bar.stop()
             signal.signal(signal.SIGINT, previous)
 
     def start(self, job: Job) -> None:
@@ -57,6 +58,7 @@ class TrainingBar:
             completed=job.trainer.progress.steps,
             figures="",
         )
+        self._bar.start()
 
     def observe(self, job: Job, done: TurnDone) -> bool:
         """Show a turn; return false when the user asked to stop."""

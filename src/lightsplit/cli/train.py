@@ -1,6 +1,5 @@
 """``lightsplit train``: one run from beginning to end, or on from where it stopped."""
 
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,12 +8,10 @@ from rich.table import Table
 
 from lightsplit.cli import console
 from lightsplit.cli.progress import TrainingBar
-from lightsplit.cli.settings import Settings, resolve, takes_experiment
-from lightsplit.errors import ConfigError
+from lightsplit.cli.runs import open_run
+from lightsplit.cli.settings import Settings, takes_experiment
 from lightsplit.experiments import Experiment, run
 from lightsplit.results import RunFolder
-
-MAY_CHANGE_ON_RESUME = {"epochs", "patience"}
 
 
 @takes_experiment
@@ -59,7 +56,7 @@ def train(  # noqa: PLR0913
       lightsplit train --resume runs/digits-tinycnn-l2-lightsplit-f-8x
     """
     with console.reported_errors():
-        experiment, folder = _open(file, settings, out=out, resume=resume)
+        experiment, folder = open_run(file, settings, out=out, resume=resume)
         record = train_in(
             experiment,
             folder,
@@ -122,42 +119,3 @@ def summary(record: dict[str, Any]) -> Table:
     for name, value in rows.items():
         table.add_row(name, value)
     return table
-
-
-def _open(
-    file: Path | None, settings: Settings, *, out: Path | None, resume: Path | None
-) -> tuple[Experiment, RunFolder]:
-    if resume is None:
-        experiment = resolve(file, settings)
-        path = out or default_folder(experiment)
-        return experiment, RunFolder.create(path, experiment.to_toml())
-    fixed = sorted(settings.keys() - MAY_CHANGE_ON_RESUME)
-    if fixed or file or out:
-        raise ConfigError(
-            "--resume takes the run's own settings; only "
-            f"{', '.join(sorted(MAY_CHANGE_ON_RESUME))} may change, got "
-            f"{', '.join(fixed) or 'a file or --out'}"
-        )
-    folder = RunFolder.open(resume)
-    return resolve(folder.experiment_file, settings), folder
-
-
-def default_folder(experiment: Experiment) -> Path:
-    """Return a folder under runs/ that does not exist yet."""
-    name = "-".join(
-        (
-            experiment.dataset,
-            experiment.model,
-            experiment.cut,
-            experiment.codec,
-            f"{experiment.ratio:g}x",
-            f"s{experiment.seed}",
-        )
-    )
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    path = Path("runs") / f"{name}-{stamp}"
-    number = 1
-    while path.exists():
-        number += 1
-        path = Path("runs") / f"{name}-{stamp}-{number}"
-    return path

@@ -1,8 +1,10 @@
 """``lightsplit verify``: is split the same as unsplit, for this very model?"""
 
+import copy
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -14,10 +16,10 @@ from torch import nn
 
 from lightsplit import seeding
 from lightsplit.cli import console
-from lightsplit.errors import ConfigError
+from lightsplit.errors import ConfigError, LightSplitError
 from lightsplit.models import MODELS
 from lightsplit.runtime import OptimizerFactory
-from lightsplit.splitting import SplitModel
+from lightsplit.splitting import SplitModel, split
 from lightsplit.training import verify as verify_split
 from lightsplit.training.verification import TOLERANCE
 
@@ -31,7 +33,7 @@ class _Subject(NamedTuple):
     module: nn.Module
     input_shape: tuple[int, ...]
     head_until: str
-    tail_from: str
+    tail_from: str | None
 
 
 def verify(  # noqa: PLR0913
@@ -72,12 +74,17 @@ def verify(  # noqa: PLR0913
     with console.reported_errors():
         if ":" in model:
             subject = _own(model, head_until, tail_from, input_shape, seed)
+        elif head_until or tail_from or input_shape:
+            raise ConfigError(
+                "--head-until, --tail-from and --input-shape are for module:function, "
+                f"got {model!r}"
+            )
         else:
             subject = _from_zoo(model, cut, seed)
         batches = _batches(subject, steps, batch_size, seed)
         results = {
             f"{topology}, {name}": _compare(subject, batches, topology, name, seed)
-            for topology in ("u", "vanilla")
+            for topology in (("u", "vanilla") if subject.tail_from else ("vanilla",))
             for name in OPTIMIZERS
         }
     is_same = all(result["is_same"] for result in results.values())
@@ -97,36 +104,60 @@ def _from_zoo(name: str, cut: str, seed: int) -> _Subject:
 def _own(
     place: str, head_until: str, tail_from: str, input_shape: str, seed: int
 ) -> _Subject:
-    with seeding.scope(seed, "model"):
-        model = _load(place)()
+    function = _load(place)
+    with seeding.scope(seed, "model"), _blamed(f"{place} failed"):
+        model = function()
     if isinstance(model, SplitModel):
-        model, head_until, tail_from = model.whole, "head", "tail"
-    if not isinstance(model, nn.Module):
+        tail = "tail" if model.tail is not None else None
+        subject = _Subject(model.whole, _shape(input_shape), "head", tail)
+    elif not isinstance(model, nn.Module):
         raise ConfigError(
             f"{place} must return an nn.Module, got {type(model).__name__}"
         )
-    if not (head_until and tail_from and input_shape):
+    elif not (head_until and tail_from):
         raise ConfigError(
             "a model of your own needs --head-until, --tail-from and --input-shape"
         )
+    else:
+        subject = _Subject(model, _shape(input_shape), head_until, tail_from)
+    # A cut that cannot be is refused before anything is trained.
+    split(
+        copy.deepcopy(subject.module),
+        head_until=subject.head_until,
+        tail_from=subject.tail_from,
+    )
+    return subject
+
+
+def _shape(text: str) -> tuple[int, ...]:
     try:
-        shape = tuple(int(part) for part in input_shape.split(","))
+        return tuple(int(part) for part in text.split(","))
     except ValueError as error:
         raise ConfigError(
-            f"--input-shape must be numbers such as 3,32,32, got {input_shape!r}"
+            f"--input-shape must be numbers such as 3,32,32, got {text!r}"
         ) from error
-    return _Subject(model, shape, head_until, tail_from)
+
+
+@contextmanager
+def _blamed(what: str) -> Iterator[None]:
+    """Turn whatever the user's code raises into one line that starts with ``what``."""
+    try:
+        yield
+    except LightSplitError:
+        raise
+    except Exception as error:  # a stranger's code may raise anything
+        reason = (str(error).splitlines() or [""])[0]
+        raise ConfigError(f"{what}: {type(error).__name__}: {reason}") from error
 
 
 def _load(place: str) -> Callable[[], Any]:
     module_name, _, function_name = place.partition(":")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        found: Callable[[], Any] = getattr(
-            importlib.import_module(module_name), function_name
-        )
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"cannot load {place!r}: {error}") from error
+        with _blamed(f"cannot load {place!r}"):
+            found: Callable[[], Any] = getattr(
+                importlib.import_module(module_name), function_name
+            )
     finally:
         sys.path.remove(str(Path.cwd()))
     if not callable(found):
@@ -139,15 +170,13 @@ def _batches(
 ) -> list[tuple[torch.Tensor, torch.Tensor]]:
     generator = torch.Generator().manual_seed(seeding.derive(seed, "verify"))
     shape = (batch_size, *subject.input_shape)
-    try:
-        with torch.no_grad(), seeding.scope(seed, "probe"):
-            subject.module.eval()
-            logits = subject.module(torch.rand(shape, generator=generator))
-    except (RuntimeError, ValueError, TypeError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(
-            f"the model refuses inputs of shape {shape}: {reason}"
-        ) from error
+    with (
+        _blamed(f"the model refuses inputs of shape {shape}"),
+        torch.no_grad(),
+        seeding.scope(seed, "probe"),
+    ):
+        subject.module.eval()
+        logits = subject.module(torch.rand(shape, generator=generator))
     if not isinstance(logits, torch.Tensor) or logits.ndim != 2:
         raise ConfigError("the model must return logits of shape (batch, classes)")
     classes = logits.shape[1]
@@ -167,14 +196,15 @@ def _compare(
     optimizer: str,
     seed: int,
 ) -> dict[str, Any]:
-    result = verify_split(
-        subject.module,
-        batches,
-        optimizer=OPTIMIZERS[optimizer],
-        head_until=subject.head_until,
-        tail_from=subject.tail_from if topology == "u" else None,
-        seed=seed,
-    )
+    with _blamed("the model cannot be trained"):
+        result = verify_split(
+            subject.module,
+            batches,
+            optimizer=OPTIMIZERS[optimizer],
+            head_until=subject.head_until,
+            tail_from=subject.tail_from if topology == "u" else None,
+            seed=seed,
+        )
     return {
         "is_same": result.is_same,
         "largest_difference": result.largest_difference,

@@ -17,7 +17,8 @@ from lightsplit.errors import ConfigError
 from lightsplit.models import CUTS, MODELS
 from lightsplit.registry import unknown_name
 
-# Model and lift-back width that the paper's table pairs with each dataset.
+# Model and lift-back width that the paper's table pairs with each dataset, and how many
+# classes it has: a server must know without having the data.
 DEFAULT_MODELS = {
     "digits": "tinycnn",
     "mnist": "simplecnn",
@@ -26,13 +27,23 @@ DEFAULT_MODELS = {
     "cifar100": "resnet18",
     "gtsrb": "micronnet",
 }
+CLASSES = {
+    "digits": 10,
+    "mnist": 10,
+    "fashion-mnist": 10,
+    "cifar10": 10,
+    "cifar100": 100,
+    "gtsrb": 43,
+}
 DEFAULT_HIDDEN = {"cifar10": 512, "cifar100": 2048}
 
 
 class Experiment(BaseModel):
     """One run, completely described; the paper's values where it gives any."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False
+    )
 
     dataset: str = Field("digits", description="what to train on")
     model: str = Field("", description="model of the zoo; default: the dataset's own")
@@ -51,10 +62,10 @@ class Experiment(BaseModel):
         "", description="orthonormal (paper) or jl: times sqrt(d/k) each way"
     )
     hidden: int = Field(
-        0, ge=0, description="width m of lightsplit-l; default: the paper's"
+        0, ge=0, le=65536, description="width m of lightsplit-l; default: the paper's"
     )
     wcc: float = Field(
-        0.0, ge=0, description="strength of within-class compaction (the paper's λ)"
+        0.0, ge=0, le=1e6, description="within-class compaction (the paper's λ)"
     )
     clients: int = Field(5, ge=1, description="how many data owners")
     alpha: float = Field(
@@ -72,9 +83,9 @@ class Experiment(BaseModel):
     optimizer: Literal["adam", "adamw", "sgd"] = Field(
         "adam", description="on both sides"
     )
-    lr: float = Field(1e-3, gt=0, description="learning rate on both sides")
+    lr: float = Field(1e-3, gt=0, le=1e6, description="learning rate on both sides")
     momentum: float = Field(0.0, ge=0, lt=1, description="of sgd")
-    weight_decay: float = Field(0.0, ge=0, description="of any optimizer")
+    weight_decay: float = Field(0.0, ge=0, le=1e6, description="of any optimizer")
     eval_every: int = Field(
         0, ge=0, description="rounds between evaluations; 0: once per epoch"
     )
@@ -99,17 +110,17 @@ class Experiment(BaseModel):
     def _resolve(cls, data: dict[str, Any]) -> dict[str, Any]:
         """Fill in what follows from other settings: the stored file is whole."""
         data = dict(data)
-        dataset = data.get("dataset", "digits")
+        dataset = str(data.get("dataset", "digits"))  # its type is checked later
         codec = data.get("codec", "lightsplit-f")
-        if not data.get("model"):
+        if data.get("model", "") == "":
             data["model"] = DEFAULT_MODELS.get(dataset, "")
-        if not data.get("ratio"):
+        if data.get("ratio", 0) == 0:
             data["ratio"] = 1 if codec == "raw" else 8
-        if not data.get("hidden") and codec == "lightsplit-l":
+        if data.get("hidden", 0) == 0 and codec == "lightsplit-l":
             data["hidden"] = DEFAULT_HIDDEN.get(dataset, 128)
         if codec in ("lightsplit-f", "lightsplit-l"):
-            data["projection"] = data.get("projection") or "haar"
-            data["scale"] = data.get("scale") or "orthonormal"
+            defaults = {"projection": "haar", "scale": "orthonormal"}
+            data |= {k: v for k, v in defaults.items() if data.get(k, "") == ""}
         return data
 
     @model_validator(mode="after")

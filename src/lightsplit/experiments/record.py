@@ -1,5 +1,6 @@
 """The final figures of a run, as they stand in record.json (docs/record.md)."""
 
+import math
 import os
 import platform
 from importlib.metadata import version
@@ -8,23 +9,23 @@ from typing import Any
 import torch
 from torch import nn
 
+from lightsplit.codecs import Codec
 from lightsplit.experiments.build import Job
-from lightsplit.protocol import STEP_KINDS
+from lightsplit.experiments.config import Experiment
+from lightsplit.protocol import STEP_KINDS, Contract
 from lightsplit.protocol.messages import LOSS_BYTES
 from lightsplit.runtime import Side
+from lightsplit.training import Progress
 
 RECORD_VERSION = 1
 
 
 def make_record(job: Job) -> dict[str, Any]:
     """Return the figures of a job that has run."""
-    trainer, codec = job.trainer, job.codec
-    progress = trainer.progress
+    trainer, progress = job.trainer, job.trainer.progress
     last = progress.history[-1]
     return {
-        "record_version": RECORD_VERSION,
-        "experiment": job.experiment.model_dump(),
-        "seed": job.experiment.seed,
+        **describe_run(job.experiment, job.contract, job.codec),
         "test_accuracy": last["test_accuracy"],
         "best_test_accuracy": progress.best_accuracy,
         "test_loss": last["test_loss"],
@@ -35,14 +36,25 @@ def make_record(job: Job) -> dict[str, Any]:
         "epochs": last["epoch"],
         "rounds": last["round"],
         "seconds": round(progress.seconds, 3),
-        "activation_size": codec.activation_size,
-        "code_size": codec.code_size,
-        "ratio": codec.ratio,
-        "step_ratio": step_ratio(job),
+        "step_ratio": step_ratio(progress, job.contract),
         "bytes": progress.bytes,
         "parameters": _parameters(job),
         "label_histogram": job.histogram.tolist(),
-        "contract": job.contract.digest,
+    }
+
+
+def describe_run(
+    experiment: Experiment, contract: Contract, codec: Codec
+) -> dict[str, Any]:
+    """Return what was run, with what, and on what."""
+    return {
+        "record_version": RECORD_VERSION,
+        "experiment": experiment.model_dump(),
+        "seed": experiment.seed,
+        "activation_size": codec.activation_size,
+        "code_size": codec.code_size,
+        "ratio": codec.ratio,
+        "contract": contract.digest,
         "versions": {
             "lightsplit": version("lightsplit"),
             "torch": torch.__version__,
@@ -53,28 +65,25 @@ def make_record(job: Job) -> dict[str, Any]:
             "machine": platform.machine(),
             "cpus": os.cpu_count(),
             "threads": torch.get_num_threads(),
-            "device": job.experiment.device,
+            "device": experiment.device,
         },
     }
 
 
-def step_ratio(job: Job) -> float:
+def step_ratio(progress: Progress, contract: Contract) -> float:
     """Return the bytes of all messages of all steps, raw in fp32 over ours."""
-    progress = job.trainer.progress
     ours = sum(progress.bytes[kind] for kind in (*STEP_KINDS, "labels"))
-    return raw_step_bytes(job) / ours
+    return raw_step_bytes(progress, contract) / ours
 
 
-def raw_step_bytes(job: Job) -> int:
+def raw_step_bytes(progress: Progress, contract: Contract) -> int:
     """Return what the same steps would have sent with the raw codec in fp32."""
-    progress = job.trainer.progress
-    activations = 2 * 4 * progress.samples * job.codec.activation_size
-    if job.experiment.topology == "vanilla":
+    activations = 2 * 4 * progress.samples * math.prod(contract.activation_shape)
+    if contract.topology == "vanilla":
         losses = LOSS_BYTES * progress.steps
         labels = progress.samples * torch.int64.itemsize
         return activations + labels + losses
-    outputs = torch.Size(job.contract.output_shape).numel()
-    return activations + 2 * 4 * progress.samples * outputs
+    return activations + 2 * 4 * progress.samples * math.prod(contract.output_shape)
 
 
 def _parameters(job: Job) -> dict[str, int]:

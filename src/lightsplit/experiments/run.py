@@ -4,10 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lightsplit.errors import ConfigError
 from lightsplit.experiments.build import Job, build
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.record import make_record
-from lightsplit.results import RunFolder, tensors
+from lightsplit.results import RunFolder, finite, tensors
 from lightsplit.splitting import SplitModel, merge
 from lightsplit.training import TurnDone, checkpoint
 
@@ -35,6 +36,8 @@ def run(
     job = build(experiment, data_dir)
     if checkpoint.exists(folder.checkpoint):
         checkpoint.load(folder.checkpoint, job.trainer, job.contract.digest)
+    _check_not_beyond(job)
+    folder.write_experiment(experiment.to_toml())
     folder.write_metrics(job.trainer.progress.history)
     started(job)
     for done in job.trainer.run():
@@ -47,9 +50,16 @@ def run(
             return None
     checkpoint.save(folder.checkpoint, job.trainer, job.contract.digest)
     _save_models(job, folder.path)
-    record = make_record(job)
+    record: dict[str, Any] = finite(make_record(job))
     folder.write_record(record)
     return record
+
+
+def _check_not_beyond(job: Job) -> None:
+    """Refuse to call a run shorter than it already is."""
+    done, total = job.trainer.progress.steps, job.trainer.schedule.total_steps
+    if done > total:
+        raise ConfigError(f"the run is at step {done}, beyond the {total} asked for")
 
 
 def _is_due(done: TurnDone, job: Job, checkpoint_every: int) -> bool:

@@ -1,6 +1,16 @@
-"""Messages and the contract: what the two sides say to each other."""
+"""Messages, the contract and the serialiser: what the two sides say to each other."""
 
 from lightsplit.protocol.contract import PROTOCOL_VERSION, Contract
+from lightsplit.protocol.control import (
+    Control,
+    Finished,
+    Grant,
+    Hello,
+    Ready,
+    Refusal,
+    TurnDone,
+    Welcome,
+)
 from lightsplit.protocol.messages import (
     STEP_KINDS,
     CodeGradient,
@@ -12,17 +22,43 @@ from lightsplit.protocol.messages import (
     code_bytes,
     detached,
 )
+from lightsplit.protocol.wire import (
+    REFUSALS,
+    Expectation,
+    Limits,
+    Message,
+    Reader,
+    frame_bytes,
+    from_frames,
+    to_frames,
+)
 
 __all__ = [
     "PROTOCOL_VERSION",
+    "REFUSALS",
     "STEP_KINDS",
     "CodeGradient",
     "CodeMessage",
     "Contract",
+    "Control",
+    "Expectation",
+    "Finished",
+    "Grant",
+    "Hello",
+    "Limits",
+    "Message",
     "OutputGradient",
     "OutputMessage",
+    "Reader",
+    "Ready",
+    "Refusal",
     "Reply",
     "Request",
+    "TurnDone",
+    "Welcome",
     "code_bytes",
     "detached",
+    "frame_bytes",
+    "from_frames",
+    "to_frames",
 ]

@@ -55,6 +55,19 @@ class Contract:
         """Return the one canonical text of the contract."""
         return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
 
+    @classmethod
+    def from_json(cls, text: str) -> "Contract":
+        """Read a peer's contract; anything but the known terms is refused."""
+        try:
+            terms = json.loads(text)
+            if not isinstance(terms, dict):
+                raise TypeError("not an object")
+            for name in ("activation_shape", "output_shape"):
+                terms[name] = tuple(terms[name])
+            return cls(**terms)
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise ContractError(f"not a contract: {error}") from error
+
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical text."""

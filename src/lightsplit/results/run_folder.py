@@ -15,6 +15,7 @@ from typing import Any
 
 from lightsplit.errors import RunError
 from lightsplit.results.atomic import write_text
+from lightsplit.results.finite import finite
 
 
 class RunFolder:
@@ -28,16 +29,18 @@ class RunFolder:
         self.checkpoint = path / "checkpoint"
 
     @classmethod
-    def create(cls, path: Path, experiment: str) -> "RunFolder":
+    def create(cls, path: Path) -> "RunFolder":
         """Make the folder of a new run; one that holds anything is refused."""
-        folder = cls(path)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise RunError(
-                f"{path} is not an empty folder; name another one with --out, "
-                f"or continue a run with --resume {path}"
-            )
-        write_text(folder.experiment_file, experiment)
-        return folder
+        try:
+            if path.exists() and (not path.is_dir() or any(path.iterdir())):
+                raise RunError(
+                    f"{path} is not an empty folder; name another one with --out, "
+                    f"or continue a run with --resume {path}"
+                )
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"cannot make {path}: {error.strerror}") from error
+        return cls(path)
 
     @classmethod
     def open(cls, path: Path) -> "RunFolder":
@@ -47,9 +50,13 @@ class RunFolder:
             raise RunError(f"{path} is not a run: it has no experiment.toml")
         return folder
 
+    def write_experiment(self, experiment: str) -> None:
+        """Write every setting."""
+        write_text(self.experiment_file, experiment)
+
     def write_record(self, record: dict[str, Any]) -> None:
         """Write the final figures."""
-        write_text(self.record_file, json.dumps(record, indent=2) + "\n")
+        write_text(self.record_file, json.dumps(finite(record), indent=2) + "\n")
 
     def read_record(self) -> dict[str, Any]:
         """Return the final figures of a finished run."""
@@ -63,10 +70,10 @@ class RunFolder:
 
     def write_metrics(self, lines: Iterable[dict[str, Any]]) -> None:
         """Replace metrics.jsonl by ``lines``."""
-        text = "".join(json.dumps(line) + "\n" for line in lines)
+        text = "".join(json.dumps(finite(line)) + "\n" for line in lines)
         write_text(self.metrics_file, text)
 
     def append_metrics(self, line: dict[str, Any]) -> None:
         """Add one line to metrics.jsonl."""
         with self.metrics_file.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(json.dumps(finite(line)) + "\n")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import safetensors.torch
+import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
@@ -14,8 +15,19 @@ from lightsplit.results.atomic import write_bytes
 def to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
     """Return the tensors in the safetensors format, whatever they share or alias."""
     return safetensors.torch.save(
-        {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
+        {
+            name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+            for name, tensor in tensors.items()
+        }
     )
+
+
+def from_bytes(blob: bytes) -> dict[str, Tensor]:
+    """Return the tensors of safetensors bytes, or say what is wrong with them."""
+    try:
+        return safetensors.torch.load(blob)
+    except SafetensorError as error:
+        raise RunError(f"not safetensors: {error}") from error
 
 
 def save(path: Path, tensors: Mapping[str, Tensor]) -> None:

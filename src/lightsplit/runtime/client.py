@@ -85,7 +85,7 @@ class Client:
         self.loss = loss
         self.device = device
         self.steps = 0
-        self._send = send
+        self.send = send
 
     def step(self, inputs: Tensor, labels: Tensor) -> float:
         """Train on one batch and return its loss (without compaction)."""
@@ -115,20 +115,20 @@ class Client:
         with torch.no_grad():
             code = self.side.encode(inputs.to(self.device))
             request = CodeMessage(self.index, self.steps, code, is_training=False)
-            return self.side.decode(_output(self._send(request)))
+            return self.side.decode(_output(self.send(request)))
 
     def _exchange(self, code: Code, labels: Tensor) -> tuple[Tensor, float]:
         """Return the gradient at the code and the loss."""
         key = (self.index, self.steps)
         if not self.side.has_tail:
-            reply = self._send(CodeMessage(*key, detached(code), labels))
+            reply = self.send(CodeMessage(*key, detached(code), labels))
             return _gradient(reply), _loss(reply)
-        output = _output(self._send(CodeMessage(*key, detached(code))))
+        output = _output(self.send(CodeMessage(*key, detached(code))))
         values = output.values.detach().requires_grad_()
         with seeding.scope(self.seed, self.index, self.steps, "tail"):
             loss = self.loss(self.side.decode(Code(values, output.side)), labels)
         loss.backward()  # type: ignore[no-untyped-call]
-        reply = self._send(OutputGradient(*key, gradient_at(values)))
+        reply = self.send(OutputGradient(*key, gradient_at(values)))
         return _gradient(reply), loss.item()
 
     def _backward_through_head(

@@ -37,6 +37,7 @@ class _OpenStep(NamedTuple):
     step: int
     values: Tensor
     output: Tensor
+    buffers: list[Tensor]  # as they were before the forward pass
 
 
 class Server:
@@ -49,9 +50,21 @@ class Server:
         self.seed = seed
         self.loss = loss
         self._open: _OpenStep | None = None
+        self._owes_update = False
 
     def handle(self, request: Request) -> Reply:
-        """Return the reply to a message."""
+        """Return the reply to a message, with all its effects done."""
+        reply = self.answer(request)
+        self.settle()
+        return reply
+
+    def answer(self, request: Request) -> Reply:
+        """Return the reply to a message, perhaps before the weights are updated.
+
+        A gradient can be on its way while the optimizer works: send the reply, then
+        call ``settle``. The next message waits for it in any case.
+        """
+        self.settle()
         if isinstance(request, OutputGradient):
             return self._backward(request)
         self._check(request)
@@ -61,9 +74,20 @@ class Server:
             return self._whole_step(request, request.labels)
         return self._forward(request)
 
+    def settle(self) -> None:
+        """Update the weights by the last gradient, if that is still owed."""
+        if self._owes_update:
+            self._owes_update = False
+            self.side.update()
+
     def abandon_step(self) -> None:
-        """Forget an open step whose gradient will not come; no weight has changed."""
-        self._open = None
+        """Undo an open step whose gradient will not come, running statistics too."""
+        if self._open is not None:
+            for buffer, before in zip(
+                self.side.buffers, self._open.buffers, strict=True
+            ):
+                buffer.copy_(before)
+            self._open = None
 
     def _check(self, request: CodeMessage) -> None:
         code = request.code
@@ -89,8 +113,11 @@ class Server:
         return values, output
 
     def _forward(self, request: CodeMessage) -> OutputMessage:
+        buffers = [buffer.clone() for buffer in self.side.buffers]
         values, output = self._run(request)
-        self._open = _OpenStep(request.client, request.step, values, output.values)
+        self._open = _OpenStep(
+            request.client, request.step, values, output.values, buffers
+        )
         return OutputMessage(request.client, request.step, detached(output))
 
     def _backward(self, request: OutputGradient) -> CodeGradient:
@@ -107,7 +134,7 @@ class Server:
         self._open = None
         self.side.zero_grad()
         opened.output.backward(request.gradient)  # type: ignore[no-untyped-call]
-        self.side.update()
+        self._owes_update = True
         return CodeGradient(request.client, request.step, gradient_at(opened.values))
 
     def _whole_step(self, request: CodeMessage, labels: Tensor) -> CodeGradient:
@@ -115,7 +142,7 @@ class Server:
         loss = self.loss(output.values, labels)
         self.side.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        self.side.update()
+        self._owes_update = True
         return CodeGradient(
             request.client, request.step, gradient_at(values), loss.item()
         )

@@ -33,6 +33,13 @@ class Side:
         self.optimizer = optimizer(trainable) if trainable else None
         self._state_bytes: dict[int, int] = {}
 
+    @property
+    def buffers(self) -> list[Tensor]:
+        """The running statistics and the like: what a forward pass may change."""
+        weights = {name for name, _ in self.modules.named_parameters()}
+        state = self.modules.state_dict(keep_vars=True)
+        return [tensor for name, tensor in state.items() if name not in weights]
+
     def set_training(self, is_training: bool) -> None:
         """Put every module into training or evaluation mode."""
         self.modules.train(is_training)

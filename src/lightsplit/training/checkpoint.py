@@ -25,35 +25,16 @@ from lightsplit.training.trainer import Trainer
 
 def save(folder: Path, trainer: Trainer, contract: str) -> Path:
     """Write a checkpoint of ``trainer`` and return its folder."""
-    name = f"step-{trainer.progress.steps:08d}"
-    if exists(folder) and _newest(folder).name == name:
-        return folder / name
-    draft = folder / f"{name}.tmp"
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(parents=True)
-    tensors.save(draft / "server.safetensors", trainer.server.side.state())
+    files = {"server.safetensors": tensors.to_bytes(trainer.server.side.state())}
     for index, side in enumerate(_client_sides(trainer)):
-        tensors.save(draft / f"client-{index}.safetensors", side.state())
+        files[f"client-{index}.safetensors"] = tensors.to_bytes(side.state())
     content = {"contract": contract, "progress": trainer.progress.to_dict()}
-    atomic.write_text(draft / "progress.json", json.dumps(content))
-    shutil.rmtree(folder / name, ignore_errors=True)
-    draft.rename(folder / name)
-    atomic.write_text(folder / "latest", name)
-    for other in folder.glob("step-*"):
-        if other.name != name:
-            shutil.rmtree(other, ignore_errors=True)
-    return folder / name
+    return write(folder, trainer.progress.steps, files, content)
 
 
 def load(folder: Path, trainer: Trainer, contract: str) -> None:
     """Bring ``trainer`` to the newest checkpoint in ``folder``."""
-    newest = _newest(folder)
-    content = _read_progress(newest / "progress.json")
-    if content["contract"] != contract:
-        raise ContractError(
-            f"{newest} is of another run: contract {content['contract'][:12]} there, "
-            f"{contract[:12]} here"
-        )
+    newest, content = read(folder, contract)
     trainer.server.side.load(tensors.load(newest / "server.safetensors"))
     for index, side in enumerate(_client_sides(trainer)):
         side.load(tensors.load(newest / f"client-{index}.safetensors"))
@@ -68,6 +49,40 @@ def load(folder: Path, trainer: Trainer, contract: str) -> None:
 def exists(folder: Path) -> bool:
     """Say whether ``folder`` holds a checkpoint."""
     return (folder / "latest").is_file()
+
+
+def write(
+    folder: Path, steps: int, files: dict[str, bytes], content: dict[str, Any]
+) -> Path:
+    """Write ``files`` and progress.json as the newest checkpoint, in one step."""
+    name = f"step-{steps:08d}"
+    if exists(folder) and _newest(folder).name == name:
+        return folder / name
+    draft = folder / f"{name}.tmp"
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    for file, blob in files.items():
+        atomic.write_bytes(draft / file, blob)
+    atomic.write_text(draft / "progress.json", json.dumps(content))
+    shutil.rmtree(folder / name, ignore_errors=True)
+    draft.rename(folder / name)
+    atomic.write_text(folder / "latest", name)
+    for other in folder.glob("step-*"):
+        if other.name != name:
+            shutil.rmtree(other, ignore_errors=True)
+    return folder / name
+
+
+def read(folder: Path, contract: str) -> tuple[Path, dict[str, Any]]:
+    """Return the newest checkpoint's folder and progress.json."""
+    newest = _newest(folder)
+    content = _read_progress(newest / "progress.json")
+    if content["contract"] != contract:
+        raise ContractError(
+            f"{newest} is of another run: contract {content['contract'][:12]} there, "
+            f"{contract[:12]} here"
+        )
+    return newest, content
 
 
 def _client_sides(trainer: Trainer) -> list[ClientSide]:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from lightsplit.runtime import Client
 
+EVALUATION_BATCH = 512  # the largest batch outside training
 LabelledBatches = Iterable[tuple[Tensor, Tensor]]
 
 
@@ -25,12 +26,14 @@ def evaluate(clients: Sequence[Client], batches: LabelledBatches) -> Evaluation:
     With shared heads one client speaks for all; with private heads each has its own
     model, and the figure is the mean of theirs on the whole test set.
     """
-    figures = [_evaluate_one(client, batches) for client in clients]
-    accuracies = tuple(accuracy for accuracy, _ in figures)
-    losses = [loss for _, loss in figures]
-    return Evaluation(
-        sum(accuracies) / len(accuracies), sum(losses) / len(losses), accuracies
-    )
+    return mean_evaluation([_evaluate_one(client, batches) for client in clients])
+
+
+def mean_evaluation(figures: Sequence[tuple[float, float]]) -> Evaluation:
+    """Return the mean over clients of (accuracy, loss)."""
+    accuracies, losses = zip(*figures, strict=True)
+    count = len(figures)
+    return Evaluation(sum(accuracies) / count, sum(losses) / count, tuple(accuracies))
 
 
 def _evaluate_one(client: Client, batches: LabelledBatches) -> tuple[float, float]:

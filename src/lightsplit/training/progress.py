@@ -3,6 +3,8 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from lightsplit.training.evaluation import Evaluation
+
 
 @dataclass
 class Progress:
@@ -38,3 +40,23 @@ class Progress:
     def to_dict(self) -> dict[str, Any]:
         """Return the counters for a JSON file."""
         return asdict(self)
+
+    def remember(self, epoch: int, round_number: int, evaluation: Evaluation) -> None:
+        """Add a line to the history and see whether it is the best so far."""
+        is_best = evaluation.accuracy > self.best_accuracy
+        self.stale = 0 if is_best else self.stale + 1
+        self.best_accuracy = max(self.best_accuracy, evaluation.accuracy)
+        self.history.append(
+            {
+                "epoch": epoch,
+                "round": round_number,
+                "step": self.steps,
+                "train_loss": self.loss_sum / max(self.loss_samples, 1),
+                "test_accuracy": evaluation.accuracy,
+                "test_loss": evaluation.loss,
+                "client_accuracies": list(evaluation.accuracies),
+                "bytes": self.bytes["total"],
+                "seconds": round(self.seconds, 3),
+            }
+        )
+        self.loss_sum, self.loss_samples = 0.0, 0

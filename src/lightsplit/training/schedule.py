@@ -57,6 +57,17 @@ class Schedule:
         steps = sum(self.batches) * self.epochs
         return min(steps, self.max_steps) if self.max_steps else steps
 
+    def is_evaluated(self, turn: Turn, steps: int, every: int) -> bool:
+        """Say whether the test set is due after ``turn``, ``steps`` being over then.
+
+        ``every`` is in rounds; 0 is once per epoch. The end is always evaluated.
+        """
+        if steps >= self.total_steps:
+            return True
+        if not every:
+            return turn.ends_epoch
+        return turn.ends_round and (turn.round + 1) % every == 0
+
     def turns(self) -> Iterator[Turn]:
         """Yield every turn in order."""
         left = self.total_steps

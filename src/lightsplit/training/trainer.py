@@ -113,33 +113,13 @@ class Trainer:
             self.meter.add("hand_off", 2 * self.clients[client].side.state_bytes())
 
     def _is_due(self, turn: Turn) -> bool:
-        if self.progress.steps >= self.schedule.total_steps:
-            return True
-        if not self._eval_every:
-            return turn.ends_epoch
-        return turn.ends_round and (turn.round + 1) % self._eval_every == 0
+        steps = self.progress.steps
+        return self.schedule.is_evaluated(turn, steps, self._eval_every)
 
     def _evaluate(self, turn: Turn) -> Evaluation:
         asked = [self.clients[turn.client]] if self.has_shared_heads else self.clients
         return evaluate(asked, self._test)
 
     def _remember(self, turn: Turn, evaluation: Evaluation) -> None:
-        progress = self.progress
-        is_best = evaluation.accuracy > progress.best_accuracy
-        progress.stale = 0 if is_best else progress.stale + 1
-        progress.best_accuracy = max(progress.best_accuracy, evaluation.accuracy)
-        progress.bytes = self.meter.by_kind()
-        progress.history.append(
-            {
-                "epoch": turn.epoch + 1,
-                "round": turn.round + 1,
-                "step": progress.steps,
-                "train_loss": progress.loss_sum / max(progress.loss_samples, 1),
-                "test_accuracy": evaluation.accuracy,
-                "test_loss": evaluation.loss,
-                "client_accuracies": list(evaluation.accuracies),
-                "bytes": progress.bytes["total"],
-                "seconds": round(progress.seconds, 3),
-            }
-        )
-        progress.loss_sum, progress.loss_samples = 0.0, 0
+        self.progress.bytes = self.meter.by_kind()
+        self.progress.remember(turn.epoch + 1, turn.round + 1, evaluation)

@@ -1,6 +1,10 @@
-"""Ways for a message to reach the server, and what may stand in between."""
+"""Ways for a message to reach the server, and what may stand in between.
+
+gRPC and cryptography are imported where they are used, not here.
+"""
 
 from lightsplit.transports.metering import KINDS, ByteMeter
 from lightsplit.transports.middleware import Mod, Send, through
+from lightsplit.transports.peers import Peer, Session
 
-__all__ = ["KINDS", "ByteMeter", "Mod", "Send", "through"]
+__all__ = ["KINDS", "ByteMeter", "Mod", "Peer", "Send", "Session", "through"]

@@ -2,18 +2,20 @@
 
 from collections import Counter
 
-from lightsplit.protocol import STEP_KINDS, CodeMessage, Reply, Request
+from lightsplit.protocol import STEP_KINDS, CodeMessage, Reply, Request, frame_bytes
 from lightsplit.transports.middleware import Send
 
-KINDS = (*STEP_KINDS, "labels", "evaluation", "hand_off", "setup")
+KINDS = (*STEP_KINDS, "labels", "evaluation", "framing", "hand_off", "setup")
 
 
 class ByteMeter:
-    """A mod that adds up payload bytes by kind.
+    """A mod that adds up the bytes of messages by kind.
 
-    The four messages of training steps are counted under their own names, a forward
-    pass outside training under ``evaluation``. Hand-offs and set-up do not go through
-    the step's channel: whoever sends them calls ``add``.
+    The payload of the four messages of training steps is counted under their own names,
+    that of a forward pass outside training under ``evaluation``; what the serialiser
+    adds to either is ``framing``, so that all these together are the length of the
+    frames. Hand-offs and set-up do not go through the step's channel: whoever sends
+    them calls ``add``.
     """
 
     def __init__(self) -> None:
@@ -22,6 +24,7 @@ class ByteMeter:
     def __call__(self, request: Request, call_next: Send) -> Reply:
         """Count the request and its reply."""
         reply = call_next(request)
+        self.add("framing", _framing_bytes(request) + _framing_bytes(reply))
         if isinstance(request, CodeMessage):
             self.add("labels", request.label_bytes)
             if not request.is_training:
@@ -43,3 +46,8 @@ class ByteMeter:
         """Return the bytes of every kind, and their total."""
         counts = {kind: self.counts[kind] for kind in KINDS}
         return {**counts, "total": sum(counts.values())}
+
+
+def _framing_bytes(message: Request | Reply) -> int:
+    labels = message.label_bytes if isinstance(message, CodeMessage) else 0
+    return frame_bytes(message) - message.payload_bytes - labels

@@ -1,0 +1,169 @@
+"""``lightsplit serve``: the server of a networked run."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+from rich.live import Live
+from rich.table import Table
+
+from lightsplit.cli import console
+from lightsplit.cli.link import DEFAULT_ADDRESS, Address, Certificates, Insecure
+from lightsplit.cli.runs import open_run
+from lightsplit.cli.settings import Settings, takes_experiment
+from lightsplit.experiments.deploy import serve_experiment
+from lightsplit.training.coordinator import Coordinator
+from lightsplit.training.network import Endpoint
+from lightsplit.transports.credentials import TlsFiles
+
+TERMINATED_EXIT = 143
+
+
+@takes_experiment
+def serve(  # noqa: PLR0913
+    *,
+    settings: Settings,
+    file: Annotated[
+        Path | None, typer.Argument(help="experiment file (TOML); options override it")
+    ] = None,
+    address: Address = DEFAULT_ADDRESS,
+    certs: Certificates = None,
+    insecure: Insecure = False,
+    client: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="a client that may join, by its certificate's name; repeat, in the "
+            "order of turns. Without it: whoever comes first"
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="folder of the run; default: new under runs/")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="go on with the run in this folder")
+    ] = None,
+    step_timeout_seconds: Annotated[
+        float,
+        typer.Option(min=0.1, help="a client in turn that is silent longer is cut off"),
+    ] = 60.0,
+    checkpoint_every: Annotated[
+        int, typer.Option(min=0, help="steps between checkpoints; 0: each evaluation")
+    ] = 0,
+    json: Annotated[
+        bool, typer.Option("--json", help="print record.json and nothing else")
+    ] = False,
+) -> None:
+    """Wait for the clients, grant them turns, train the backbone.
+
+    Needs no data. Clients run 'lightsplit join' with the same settings. Exit codes: 0
+    done, 1 error, 130 or 143 stopped by SIGINT or SIGTERM at a turn's end and saved;
+    'lightsplit serve --resume FOLDER' goes on.
+
+    [bold]Examples[/]
+
+      lightsplit serve --clients 2                       plain text, this machine only
+
+      lightsplit serve --clients 2 --address 0.0.0.0:7443 --certs pki/server
+      --client alice --client bob
+    """
+    with console.reported_errors():
+        experiment, folder = open_run(file, settings, out=out, resume=resume)
+        tls = TlsFiles.of_server(certs) if certs else None
+        with _display(is_quiet=json) as display:
+            record = serve_experiment(
+                experiment,
+                folder,
+                Endpoint(address, tls, insecure),
+                names=client or None,
+                step_timeout_seconds=step_timeout_seconds,
+                checkpoint_every=checkpoint_every,
+                watch=display.watch,
+            )
+    if record is None:
+        console.err.print(f"stopped and saved; go on with --resume {folder.path}")
+        raise SystemExit(display.exit_code)
+    if json:
+        console.print_json(record)
+    else:
+        console.out.print(f"run folder: {folder.path}", soft_wrap=True)
+
+
+class Display:
+    """The live table, and the wish to stop."""
+
+    def __init__(self, live: Live | None) -> None:
+        self._live = live
+        self._began = time.monotonic()
+        self._is_announced = False
+        self.exit_code = 0
+
+    def watch(self, coordinator: Coordinator, port: int) -> bool:
+        """Show the run; return false when the user asked to stop."""
+        if not self._is_announced:
+            console.err.print(f"listening on port {port}", highlight=False)
+            self._is_announced = True
+        if self._live is not None:
+            seconds = time.monotonic() - self._began
+            self._live.update(_table(coordinator, seconds))
+        return not self.exit_code
+
+    def stop(self, number: int, _frame: FrameType | None) -> None:
+        """Ask for the end of the run; the second time, end at once."""
+        if self.exit_code:
+            raise KeyboardInterrupt
+        self.exit_code = 128 + number
+
+
+@contextmanager
+def _display(*, is_quiet: bool) -> Iterator[Display]:
+    live = Live(console=console.err, refresh_per_second=4, transient=False)
+    display = Display(live if console.err.is_terminal and not is_quiet else None)
+    previous = {
+        number: signal.signal(number, display.stop)
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        if display._live is not None:
+            with live:
+                yield display
+        else:
+            yield display
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _table(coordinator: Coordinator, seconds: float) -> Table:
+    progress, order = coordinator.progress, coordinator.current_order()
+    rate = progress.steps / seconds if seconds else 0.0
+    table = Table(
+        "client",
+        "state",
+        "steps",
+        "up",
+        "down",
+        "loss",
+        title=f"turn {progress.turns}, step {progress.steps}, {rate:.1f} steps/s",
+    )
+    for member in coordinator.members:
+        table.add_row(*_row(coordinator, member, order))
+    return table
+
+
+def _row(coordinator: Coordinator, member: Any, order: Any) -> list[str]:
+    counts = member.meter.counts
+    is_in_turn = order is not None and order.client == member.index
+    state = "away" if member.peer is None else "in turn" if is_in_turn else "waits"
+    return [
+        member.name,
+        state,
+        str(coordinator.progress.client_steps[member.index]),
+        console.bytes_text(counts["code"] + counts["output_gradient"]),
+        console.bytes_text(counts["output"] + counts["code_gradient"]),
+        "–" if member.loss is None else f"{member.loss:.3f}",
+    ]

@@ -1,0 +1,187 @@
+"""One end of an experiment over the network: the server without data, or a client."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lightsplit.errors import TransportError
+from lightsplit.experiments import pieces
+from lightsplit.experiments.build import split_data
+from lightsplit.experiments.config import Experiment
+from lightsplit.experiments.record import describe_run, step_ratio
+from lightsplit.protocol import Reply, Request
+from lightsplit.protocol.control import Finished, Grant
+from lightsplit.results import RunFolder, finite, tensors
+from lightsplit.runtime import Client, Server
+from lightsplit.training import EVALUATION_BATCH
+from lightsplit.training.coordinator import Coordinator, Plan
+from lightsplit.training.network import Endpoint, JoinOptions, join, serve
+from lightsplit.training.prediction import predicting
+from lightsplit.transports import ByteMeter
+from lightsplit.transports.sealing import SealingKey
+
+Watch = Callable[[Grant | Finished, int, int], None]
+
+
+@dataclass(frozen=True)
+class Membership:
+    """What one client brings to a run.
+
+    Attributes:
+        name: as in its certificate.
+        folder: where its side is kept.
+        key: of the hand-offs.
+        data_dir: where the datasets lie.
+        reports: whether losses and accuracies are told to the server.
+        give_up_seconds: how long to try to reach the server again.
+    """
+
+    name: str
+    folder: Path
+    key: SealingKey | None = None
+    data_dir: Path | None = None
+    reports: bool = True
+    give_up_seconds: float = 600.0
+
+
+def serve_experiment(  # noqa: PLR0913
+    experiment: Experiment,
+    folder: RunFolder,
+    endpoint: Endpoint,
+    *,
+    names: list[str] | None = None,
+    step_timeout_seconds: float = 60.0,
+    checkpoint_every: int = 0,
+    watch: Callable[[Coordinator, int], bool] = lambda _run, _port: True,
+) -> dict[str, Any] | None:
+    """Serve the run and return its record; None if it was stopped before its end."""
+    parts = pieces.load_parts(experiment)
+    codec, contract = pieces.make_codec_and_contract(experiment, parts)
+    server = pieces.make_server(experiment, parts, codec)
+    plan = Plan(
+        turn_steps=experiment.turn_steps,
+        epochs=experiment.epochs,
+        max_steps=experiment.max_steps,
+        eval_every=experiment.eval_every,
+        patience=experiment.patience,
+        checkpoint_every=checkpoint_every,
+        step_timeout_seconds=step_timeout_seconds,
+    )
+    folder.write_experiment(experiment.to_toml())
+    coordinator = serve(
+        server,
+        contract,
+        plan,
+        endpoint,
+        folder.checkpoint,
+        names=names,
+        watch=watch,
+    )
+    folder.write_metrics(coordinator.progress.history)
+    if coordinator.finished is None:
+        return None
+    tensors.save(folder.path / "server.safetensors", server.side.state())
+    record: dict[str, Any] = finite(_record(experiment, server, coordinator))
+    folder.write_record(record)
+    return record
+
+
+def join_experiment(
+    experiment: Experiment,
+    endpoint: Endpoint,
+    membership: Membership,
+    *,
+    watch: Watch = lambda _order, _steps, _bytes: None,
+) -> dict[str, Any]:
+    """Take part in the run to its end and return this client's figures."""
+    dataset = pieces.load_dataset(experiment, membership.data_dir)
+    parts = pieces.load_parts(experiment, dataset)
+    codec, contract = pieces.make_codec_and_contract(experiment, parts)
+    side = pieces.make_client_side(experiment, parts, codec)
+    meter = ByteMeter()
+    client = pieces.make_client(experiment, side, _not_connected)
+    finished = join(
+        client,
+        contract,
+        endpoint,
+        name=membership.name,
+        batches=lambda index: pieces.make_batches(
+            experiment, dataset.train, split_data(experiment, dataset)[index], index
+        ),
+        options=JoinOptions(
+            key=membership.key,
+            state_folder=membership.folder,
+            test=pieces.TestBatches(dataset.test, EVALUATION_BATCH),
+            reports=membership.reports,
+            give_up_seconds=membership.give_up_seconds,
+            meter=meter,
+            watch=lambda order: watch(order, client.steps, sum(meter.counts.values())),
+        ),
+    )
+    tensors.save(membership.folder / "client.safetensors", side.state())
+    return _client_figures(client, finished, meter)
+
+
+def predict_experiment(
+    experiment: Experiment,
+    endpoint: Endpoint,
+    *,
+    name: str,
+    key: SealingKey | None = None,
+    folder: Path | None = None,
+    data_dir: Path | None = None,
+) -> tuple[list[int], list[int]]:
+    """Return predictions and labels of the test set."""
+    dataset = pieces.load_dataset(experiment, data_dir)
+    parts = pieces.load_parts(experiment, dataset)
+    codec, contract = pieces.make_codec_and_contract(experiment, parts)
+    side = pieces.make_client_side(experiment, parts, codec)
+    if folder is not None:
+        side.load(tensors.load(folder / "client.safetensors"))
+    client = pieces.make_client(experiment, side, _not_connected)
+    predictions: list[int] = []
+    labels: list[int] = []
+    with predicting(client, contract, endpoint, name=name, key=key):
+        for inputs, truth in pieces.TestBatches(dataset.test, EVALUATION_BATCH):
+            predictions += client.predict(inputs).argmax(1).tolist()
+            labels += truth.tolist()
+    return predictions, labels
+
+
+def _record(
+    experiment: Experiment, server: Server, coordinator: Coordinator
+) -> dict[str, Any]:
+    progress = coordinator.progress
+    last = progress.history[-1] if progress.history else {}
+    return {
+        **describe_run(experiment, coordinator.contract, server.side.codec),
+        "test_accuracy": last.get("test_accuracy"),
+        "best_test_accuracy": progress.best_accuracy if progress.history else None,
+        "test_loss": last.get("test_loss"),
+        "client_accuracies": last.get("client_accuracies", []),
+        "stopped_by": coordinator.finished.reason if coordinator.finished else "",
+        "steps": progress.steps,
+        "samples": progress.samples,
+        "seconds": round(progress.seconds, 3),
+        "step_ratio": step_ratio(progress, coordinator.contract),
+        "bytes": progress.bytes,
+        "clients": {
+            member.name: member.meter.by_kind() for member in coordinator.members
+        },
+    }
+
+
+def _not_connected(_request: Request) -> Reply:
+    raise TransportError("not connected")
+
+
+def _client_figures(
+    client: Client, finished: Finished, meter: ByteMeter
+) -> dict[str, Any]:
+    return {
+        "index": client.index,
+        "steps": client.steps,
+        "stopped_by": finished.reason,
+        "bytes": meter.by_kind(),
+    }

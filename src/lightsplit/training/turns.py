@@ -1,0 +1,106 @@
+"""Whose turn it is in a networked run, and what the current turn was told.
+
+All replies of the current turn are kept: a client that repeats it, because its
+connection broke or because it was killed, gets the same replies for steps that were
+applied, and training goes on behind them. Nothing is applied twice, nothing is lost.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from lightsplit.errors import ProtocolError
+from lightsplit.protocol import CodeMessage, Reply, Request
+from lightsplit.training.schedule import Schedule, Turn
+
+
+@dataclass(frozen=True)
+class Order:
+    """What one client is to do: a turn, or an evaluation alone (no steps)."""
+
+    turn: Turn
+    number: int
+    client: int
+    steps: int
+    evaluate: bool
+
+
+class TurnLog:
+    """The replies of the current turn by message and step."""
+
+    def __init__(self, *, last_kind: str) -> None:
+        self._last_kind = last_kind
+        self._replies: dict[tuple[str, int], Reply] = {}
+        self.done = 0
+
+    def clear(self) -> None:
+        """Begin a new turn."""
+        self._replies.clear()
+        self.done = 0
+
+    def answer(
+        self, request: Request, first_step: int, handle: Callable[[Request], Reply]
+    ) -> Reply:
+        """Return the reply given before, or let ``handle`` give it if it is next."""
+        key = (request.kind, request.step)
+        if key in self._replies:
+            return self._replies[key]
+        self._check_next(request, first_step + self.done)
+        reply = handle(request)
+        self._replies[key] = reply
+        if request.kind == self._last_kind:
+            self.done += 1
+        return reply
+
+    def forget_open_step(self, first_step: int) -> None:
+        """Drop the reply to a code whose gradient never came."""
+        self._replies.pop((CodeMessage.kind, first_step + self.done), None)
+
+    def _check_next(self, request: Request, step: int) -> None:
+        is_code = isinstance(request, CodeMessage)
+        has_code = (CodeMessage.kind, step) in self._replies
+        if request.step != step or is_code == has_code:
+            expected = self._last_kind if has_code else CodeMessage.kind
+            raise ProtocolError(
+                f"expected {expected} of step {step}, "
+                f"got {request.kind} of step {request.step}",
+                code="out-of-order",
+            )
+
+
+class OrderBook:
+    """Orders in the sequence of the schedule, from any turn on."""
+
+    def __init__(
+        self, schedule: Schedule, *, turns: int, eval_every: int, has_shared_heads: bool
+    ) -> None:
+        self.schedule = schedule
+        self._turns: Iterator[Turn] = islice(schedule.turns(), turns, None)
+        self._eval_every = eval_every
+        self._is_shared = has_shared_heads
+        self._queue: deque[Order] = deque()
+
+    def current(self, *, turns: int, steps: int) -> Order | None:
+        """Return what is to be done now, ``turns`` and ``steps`` being over."""
+        if not self._queue:
+            turn = next(self._turns, None)
+            if turn is not None:
+                self._queue.extend(self._orders(turn, turns, steps))
+        return self._queue[0] if self._queue else None
+
+    def complete(self) -> None:
+        """Strike out the current order."""
+        self._queue.popleft()
+
+    @property
+    def is_at_boundary(self) -> bool:
+        """Say whether a turn and its evaluations are over."""
+        return not self._queue
+
+    def _orders(self, turn: Turn, number: int, steps: int) -> Iterator[Order]:
+        due = self.schedule.is_evaluated(turn, steps + turn.steps, self._eval_every)
+        yield Order(turn, number, turn.client, turn.steps, due and self._is_shared)
+        if due and not self._is_shared:
+            for client in range(len(self.schedule.batches)):
+                yield Order(turn, number, client, 0, evaluate=True)

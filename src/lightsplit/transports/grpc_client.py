@@ -1,0 +1,77 @@
+"""A session over gRPC, the client's end: one request, one reply, on one stream."""
+
+import queue
+from collections.abc import Iterator
+
+import grpc
+
+from lightsplit.errors import TransportError
+from lightsplit.protocol import Message
+from lightsplit.protocol.control import Refusal
+from lightsplit.protocol.wire import Reader, error_of, to_frames
+from lightsplit.transports.grpc_server import MESSAGE_OPTIONS, SESSION
+
+_OPTIONS = [
+    *MESSAGE_OPTIONS,
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.enable_retries", 0),
+    ("grpc.enable_http_proxy", 0),
+]
+
+
+class Connection:
+    """One stream to a server.
+
+    Args:
+        address: host:port.
+        reader: of frames, with the limits of the contract.
+        credentials: of mutual TLS; None is plain text.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        reader: Reader,
+        credentials: grpc.ChannelCredentials | None,
+    ) -> None:
+        self._address = address
+        self._reader = reader
+        if credentials is None:
+            self._channel = grpc.insecure_channel(address, options=_OPTIONS)
+        else:
+            self._channel = grpc.secure_channel(address, credentials, options=_OPTIONS)
+        self._frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        method: grpc.StreamStreamMultiCallable[bytes, bytes] = (
+            self._channel.stream_stream(SESSION)
+        )
+        self._replies: Iterator[bytes] = method(iter(self._frames.get, None))
+
+    def call(self, message: Message) -> Message:
+        """Send a message and return the reply, or raise what went wrong."""
+        for frame in to_frames(message):
+            self._frames.put(frame)
+        while True:
+            reply = self._reader.feed(self._next_frame())
+            if isinstance(reply, Refusal):
+                raise error_of(reply)
+            if reply is not None:
+                return reply
+
+    def close(self) -> None:
+        """End the stream."""
+        self._frames.put(None)
+        self._channel.close()
+
+    def _next_frame(self) -> bytes:
+        try:
+            return next(self._replies)
+        except StopIteration:
+            raise TransportError(
+                f"{self._address}: the server closed the connection"
+            ) from None
+        except grpc.RpcError as error:
+            details = error.details() if isinstance(error, grpc.Call) else str(error)
+            raise TransportError(f"{self._address}: {details}") from error

@@ -1,0 +1,137 @@
+"""The figures of record.json, against what the shapes at the cuts predict."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from lightsplit.codecs import CODECS
+from lightsplit.protocol.messages import LOSS_BYTES
+
+D, U, CLASSES = 16 * 8 * 8, 64, 10
+FIELDS = {
+    "test_accuracy": float,
+    "best_test_accuracy": float,
+    "ratio": float,
+    "step_ratio": float,
+    "code_size": int,
+    "activation_size": int,
+    "steps": int,
+    "samples": int,
+    "seconds": float,
+    "seed": int,
+    "bytes": dict,
+    "parameters": dict,
+    "versions": dict,
+    "experiment": dict,
+}
+
+
+def test_the_record_has_the_documented_fields(finish):
+    record = finish(seed=4).record
+    for name, kind in FIELDS.items():
+        assert isinstance(record[name], kind), name
+    assert record["seed"] == 4
+    assert {"lightsplit", "torch", "numpy", "python"} <= record["versions"].keys()
+    assert 0 <= record["test_accuracy"] <= record["best_test_accuracy"] <= 1
+
+
+def test_the_record_is_what_stands_in_the_folder(finish):
+    done = finish()
+    assert done.folder.read_record() == done.record
+    assert json.loads(done.folder.record_file.read_text()) == done.record
+
+
+@pytest.mark.parametrize("topology", ["u", "vanilla"])
+def test_parameters_are_those_of_the_model_and_its_codec(finish, topology):
+    done = finish(codec="learned-1x1", topology=topology)
+    counts, codec = done.record["parameters"], done.job.codec
+    parts = {
+        **{name: getattr(done.job.parts, name) for name in ("head", "backbone", "tail")},
+        "encoder": codec.encoder,
+        "decoder": codec.decoder,
+    }
+    assert counts == {
+        name: sum(p.numel() for p in part.parameters()) for name, part in parts.items()
+    }
+
+
+@pytest.mark.parametrize("codec", CODECS.names())
+def test_u_shaped_bytes_are_what_the_shapes_say(finish, codec):
+    record = finish(codec=codec).record
+    sent, samples, k = record["bytes"], record["samples"], record["code_size"]
+    places = 2 * k if codec == "topk" else 0
+    assert sent["code"] == samples * (4 * k + places)
+    assert sent["code_gradient"] == samples * 4 * k
+    assert sent["output"] == sent["output_gradient"] == samples * 4 * U
+    assert sent["labels"] == 0
+    assert sent["evaluation"] == 2 * 20 * (4 * k + places + 4 * U)
+    assert sent["total"] == sum(sent.values()) - sent["total"]
+
+
+def test_vanilla_bytes_are_what_the_shapes_say(finish):
+    record = finish(topology="vanilla").record
+    sent, samples, k = record["bytes"], record["samples"], record["code_size"]
+    assert sent["code"] == samples * 4 * k
+    assert sent["labels"] == samples * 8
+    assert sent["code_gradient"] == samples * 4 * k + record["steps"] * LOSS_BYTES
+    assert sent["output"] == sent["output_gradient"] == 0
+    assert sent["evaluation"] == 2 * 20 * 4 * (k + CLASSES)
+
+
+def test_set_up_is_one_contract_for_each_client(finish):
+    done = finish()
+    assert done.record["bytes"]["setup"] == 3 * len(done.job.contract.to_json().encode())
+
+
+@pytest.mark.parametrize("topology", ["u", "vanilla"])
+def test_raw_has_a_step_ratio_of_exactly_one(finish, topology):
+    record = finish(codec="raw", topology=topology).record
+    assert record["step_ratio"] == record["ratio"] == 1.0
+
+
+@pytest.mark.parametrize("ratio", [1, 8, 32, 7.5])
+def test_the_step_ratio_counts_all_four_messages(finish, ratio):
+    record = finish(ratio=ratio).record
+    k = int(D // ratio)
+    assert record["code_size"] == k
+    assert record["ratio"] == D / k
+    assert record["step_ratio"] == pytest.approx((D + U) / (k + U), rel=1e-12)
+
+
+@pytest.mark.parametrize(("clients", "turn_steps"), [(2, 1), (3, 1), (3, 2), (3, 0)])
+def test_a_hand_off_sends_the_side_up_and_down_at_each_change(
+    finish, clients, turn_steps
+):
+    done = finish(clients=clients, turn_steps=turn_steps, train_limit=67)
+    order = [turn.client for turn in done.job.trainer.schedule.turns()]
+    changes = sum(a != b for a, b in pairwise(order))
+    state = done.job.trainer.clients[0].side.state_bytes()
+    assert changes > 0
+    assert done.record["bytes"]["hand_off"] == 2 * state * changes
+
+
+@pytest.mark.parametrize("alone", [{"heads": "private"}, {"clients": 1}])
+def test_without_a_change_of_hands_there_is_no_hand_off(finish, alone):
+    assert finish(**alone).record["bytes"]["hand_off"] == 0
+
+
+def test_private_heads_have_one_accuracy_for_each_client(finish):
+    record = finish(heads="private").record
+    assert len(record["client_accuracies"]) == 3
+    mean = sum(record["client_accuracies"]) / 3
+    assert record["test_accuracy"] == pytest.approx(mean)
+    assert len(finish().record["client_accuracies"]) == 1
+
+
+def test_the_histogram_counts_every_sample_of_every_client(finish):
+    histogram = finish().record["label_histogram"]
+    assert [sum(row) for row in histogram] == [20, 20, 20]
+
+
+def test_every_field_is_documented():
+    page = Path(__file__).parents[2] / "docs" / "record.md"
+    if not page.is_file():
+        pytest.skip("docs/record.md is not written yet")
+    assert [n for n in FIELDS if f"`{n}`" not in page.read_text()] == []
