@@ -13,15 +13,11 @@ SMALL = {
     "clients": 3,
     "batch_size": 10,
     "epochs": 2,
-    "projection": "dct",
 }
 
 
 def small(**settings):
-    merged = {**SMALL, **settings}
-    if settings.get("codec", "lightsplit-f") not in ("lightsplit-f", "lightsplit-l"):
-        del merged["projection"]
-    return make_experiment(merged)
+    return make_experiment({**SMALL, **settings})
 
 
 @pytest.fixture(name="small")

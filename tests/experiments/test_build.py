@@ -81,6 +81,7 @@ def test_another_experiment_has_another_contract(make_job, change):
     ("settings", "reason"),
     [
         ({"codec": "raw", "ratio": 8}, "raw does not compress"),
+        ({"codec": "raw", "projection": "haar"}, "unknown raw option 'projection'"),
         ({"codec": "raw", "scale": "jl"}, "unknown raw option 'scale'"),
         ({"codec": "topk", "hidden": 4}, "unknown topk option 'hidden'"),
         ({"ratio": 1e9}, "leaves nothing of 1024 values"),
@@ -96,11 +97,6 @@ def test_another_experiment_has_another_contract(make_job, change):
 def test_settings_that_do_not_fit_together_are_refused(make_job, settings, reason):
     with pytest.raises(ConfigError, match=reason):
         make_job(**settings)
-
-
-def test_raw_with_a_projection_is_refused(small, make_job):
-    with pytest.raises(ConfigError, match="unknown raw option 'projection'"):
-        make_job(**small(codec="raw").model_dump() | {"projection": "haar"})
 
 
 def test_a_machine_without_cuda_says_so(make_job, monkeypatch):

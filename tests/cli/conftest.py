@@ -1,0 +1,51 @@
+"""The command line in this process, with settings that take no time."""
+
+import pytest
+from typer.testing import CliRunner
+
+from lightsplit.cli.app import app
+from lightsplit.data import folder
+
+QUICK = ["--train-limit", "60", "--test-limit", "20", "--clients", "3"]
+QUICK += ["--batch-size", "10", "--epochs", "2"]
+
+
+@pytest.fixture
+def quick():
+    return list(QUICK)
+
+
+@pytest.fixture
+def lightsplit():
+    """Return what runs a command; an error that is not LightSplit's own fails."""
+
+    def call(*arguments, code=0):
+        result = CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
+        if result.exception and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert result.exit_code == code, result.output
+        return result
+
+    return call
+
+
+@pytest.fixture
+def refused(lightsplit):
+    """Return what runs a command that must end in one line, which it returns."""
+
+    def call(*arguments):
+        result = lightsplit(*arguments, code=1)
+        assert result.stdout == ""
+        assert result.stderr.startswith("error: ")
+        assert result.stderr.count("error:") == 1
+        assert "Traceback" not in result.stderr
+        return result.stderr.strip()
+
+    return call
+
+
+@pytest.fixture
+def offline(monkeypatch):
+    """Point every download at a closed port of this machine."""
+    for dataset in folder.ADDRESSES:
+        monkeypatch.setitem(folder.ADDRESSES, dataset, "http://127.0.0.1:9/")

@@ -1,0 +1,25 @@
+import pytest
+
+from lightsplit.cli.demo import RUNS
+from lightsplit.results import RunFolder
+
+
+@pytest.mark.slow
+def test_the_demo_compares_its_runs_and_keeps_them(lightsplit, refused, tmp_path):
+    result = lightsplit("demo", "--epochs", 1, "--out", tmp_path / "demo")
+    folders = sorted(path.name for path in (tmp_path / "demo").iterdir())
+    assert folders == sorted(name.replace(" ", "-") for name in RUNS)
+    for name in RUNS:
+        assert name in result.stdout
+    raw = RunFolder.open(tmp_path / "demo" / "raw").read_record()
+    assert raw["step_ratio"] == 1.0
+    assert "not an empty folder" in refused("demo", "--out", tmp_path / "demo")
+
+
+def test_a_place_that_cannot_hold_the_runs_is_refused(refused, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    assert "cannot make" in refused("demo", "--out", tmp_path / "file")
+
+
+def test_the_demo_needs_an_epoch(lightsplit):
+    lightsplit("demo", "--epochs", 0, code=2)

@@ -1,0 +1,56 @@
+"""The command as a process of its own: what only a real one can show."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "lightsplit.cli.app", "train"]
+LONG = ["--epochs", "6", "--train-limit", "700", "--test-limit", "50", "--json"]
+
+
+def wait_for(path, process, seconds=60):
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end, f"{path} did not appear"
+        time.sleep(0.02)
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_says_how_to_go_on_and_ends_like_an_undisturbed_one(
+    lightsplit, tmp_path
+):
+    stopped, whole = tmp_path / "stopped", tmp_path / "whole"
+    process = subprocess.Popen(
+        [*COMMAND, *LONG, "--checkpoint-every", "1", "--out", stopped],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(stopped / "checkpoint" / "latest", process)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout) == (130, "")
+    assert f"lightsplit train --resume {stopped}" in stderr
+    assert "Traceback" not in stderr
+    assert not (stopped / "record.json").exists()
+    lightsplit("train", "--resume", stopped, "--json")
+    lightsplit("train", *LONG, "--out", whole)
+    model = "model.safetensors"
+    assert (stopped / model).read_bytes() == (whole / model).read_bytes()
+
+
+@pytest.mark.slow
+def test_a_process_prints_the_record_and_an_error_without_a_traceback(tmp_path):
+    options = ["--max-steps", "2", "--train-limit", "50", "--json", "--out", tmp_path / "a"]
+    good = subprocess.run([*COMMAND, *options], capture_output=True, text=True)
+    assert (good.returncode, good.stderr) == (0, "")
+    assert json.loads(good.stdout)["steps"] == 2
+    bad = subprocess.run([*COMMAND, *options], capture_output=True, text=True)
+    assert (bad.returncode, bad.stdout) == (1, "")
+    assert bad.stderr.startswith("error: ")
+    assert len(bad.stderr.splitlines()) == 1

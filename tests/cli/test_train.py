@@ -1,0 +1,189 @@
+import json
+
+import pytest
+
+from lightsplit.experiments import Experiment
+
+
+def contents(folder):
+    return {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_json_is_the_record_and_nothing_else(lightsplit, quick, tmp_path):
+    result = lightsplit("train", *quick, "--out", tmp_path / "run", "--json")
+    record = json.loads((tmp_path / "run" / "record.json").read_text())
+    assert json.loads(result.stdout) == record
+    assert result.stderr == ""
+
+
+def test_people_get_the_figures_and_the_folder(lightsplit, quick, tmp_path):
+    result = lightsplit("train", *quick, "--out", tmp_path / "run")
+    for words in ("test accuracy", "ratio of the whole step", "hand off"):
+        assert words in result.stdout
+    assert result.stdout.rstrip().endswith(str(tmp_path / "run"))
+
+
+def test_without_out_every_run_gets_a_folder_of_its_own(
+    lightsplit, quick, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        lightsplit("train", *quick, "--max-steps", 1)
+    assert len(list((tmp_path / "runs").iterdir())) == 2
+
+
+def test_options_override_the_file(lightsplit, quick, tmp_path):
+    (tmp_path / "my.toml").write_text('codec = "topk"\nseed = 5\nmax_steps = 2\n')
+    options = [*quick, "--seed", 6, "--out", tmp_path / "run", "--json"]
+    record = json.loads(lightsplit("train", tmp_path / "my.toml", *options).stdout)
+    assert (record["experiment"]["codec"], record["seed"]) == ("topk", 6)
+    assert record["steps"] == 2
+
+
+def test_the_file_of_a_run_repeats_it(lightsplit, quick, tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    lightsplit("train", *quick, "--ratio", 5.5, "--out", one)
+    lightsplit("train", one / "experiment.toml", "--out", two)
+    for name in ("experiment.toml", "model.safetensors"):
+        assert (one / name).read_bytes() == (two / name).read_bytes()
+
+
+def test_a_switch_can_be_turned_off_again(lightsplit, quick, tmp_path):
+    (tmp_path / "my.toml").write_text("freeze_backbone = true\nmax_steps = 1\n")
+    options = [*quick, "--no-freeze-backbone", "--out", tmp_path / "run", "--json"]
+    record = json.loads(lightsplit("train", tmp_path / "my.toml", *options).stdout)
+    assert record["experiment"]["freeze_backbone"] is False
+
+
+def test_an_existing_run_is_refused_and_left_as_it_was(
+    lightsplit, refused, quick, tmp_path
+):
+    lightsplit("train", *quick, "--max-steps", 1, "--out", tmp_path / "run")
+    before = contents(tmp_path)
+    assert "not an empty folder" in refused("train", *quick, "--out", tmp_path / "run")
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("place", ["file", "file/run", "/proc/nowhere"])
+def test_a_folder_that_cannot_be_made_is_refused(refused, quick, tmp_path, place):
+    (tmp_path / "file").write_text("mine")
+    assert place in refused("train", *quick, "--out", tmp_path / place)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--clients", "5000"],
+        ["--batch-size", "1"],
+        ["--ratio", "1e9"],
+        ["--ratio", "nan"],
+        ["--ratio", "0.5"],
+        ["--wcc", "inf"],
+        ["--lr", "nan"],
+        ["--lr", "1e300"],
+        ["--seed", "-1"],
+        ["--alpha", "-1"],
+        ["--alpha", "inf"],
+        ["--train-limit", "1"],
+        ["--weights", "nofile"],
+        ["--weights", "/dev/null"],
+        ["--device", "cuda:99"],
+        ["--device", "meta"],
+        ["--device", ""],
+        ["--codec", "raw", "--ratio", "8"],
+        ["--codec", "raw", "--projection", "dct"],
+        ["--codec", "lightsplit-l", "--batch-size", "2", "--train-limit", "7"],
+        ["--codec", "lightsplit-l", "--hidden", "99999999999999999999"],
+        ["--codec", "lightsplit"],
+        ["--model", "resnet18"],
+        ["--dataset", ""],
+        ["--cut", "l3"],
+        ["--topology", "w"],
+        ["--momentum", "0.5"],
+        ["nofile.toml"],
+        ["/"],
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(refused, quick, tmp_path, options):
+    message = refused("train", *quick, *options, "--out", tmp_path / "run")
+    assert "\n" not in message
+    assert not list(tmp_path.glob("run/*"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--clients", "many"],
+        ["--clients", "1.5"],
+        ["--lr", "fast"],
+        ["--checkpoint-every", "-1"],
+        ["--no-such-option"],
+        ["one.toml", "two.toml"],
+    ],
+)
+def test_a_wrong_usage_ends_with_code_two(lightsplit, options):
+    result = lightsplit("train", *options, code=2)
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--test-limit", "1"],
+        ["--batch-size", "99999999999999999999"],
+        ["--turn-steps", "99999999999999999999"],
+        ["--epochs", "99999999999999999999"],
+        ["--seed", "99999999999999999999999"],
+        ["--alpha", "1e-300"],
+        ["--alpha", "1e300"],
+        ["--batch-size", "2"],
+        ["--clients", "30"],
+    ],
+)
+def test_extreme_settings_that_can_be_are_run(lightsplit, quick, tmp_path, options):
+    arguments = [*quick, "--max-steps", "2", *options, "--out", tmp_path / "run"]
+    assert json.loads(lightsplit("train", *arguments, "--json").stdout)["steps"] <= 2
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("= =", "is not a TOML file"),
+        ("codecs = 'raw'", "unknown setting 'codecs'"),
+        ("[codec]\nname = 'raw'", "codec: input should be a valid string"),
+        ("dataset = ['digits']", "dataset: input should be a valid string"),
+        ("seed = true", "seed: input should be a valid integer"),
+        ("clients = 2026-01-01", "clients: input should be a valid integer"),
+    ],
+)
+def test_a_damaged_experiment_file_is_refused(refused, tmp_path, content, reason):
+    (tmp_path / "my.toml").write_text(content)
+    out = ["--out", tmp_path / "run"]
+    assert reason in refused("train", tmp_path / "my.toml", *out)
+
+
+def test_data_that_is_not_there_offline_says_what_to_put_where(
+    refused, tmp_path, offline
+):
+    data = ["--dataset", "fashion-mnist", "--data-dir", tmp_path / "data"]
+    message = refused("train", *data, "--out", tmp_path / "run")
+    assert str(tmp_path / "data" / "fashion-mnist") in message
+    assert "--data-dir" in message
+
+
+def test_a_full_disk_ends_in_one_line(refused, quick, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device", "model.safetensors")
+
+    monkeypatch.setattr("lightsplit.results.tensors.save", full)
+    out = ["--max-steps", 1, "--out", tmp_path / "run", "--json"]
+    message = refused("train", *quick, *out)
+    assert message == "error: model.safetensors: No space left on device"
+
+
+def test_help_shows_every_setting_and_its_description(lightsplit):
+    text = " ".join(lightsplit("train", "--help").stdout.split())
+    for name, field in Experiment.model_fields.items():
+        assert f"--{name.replace('_', '-')}" in text
+        assert field.description.split(":")[0] in text
