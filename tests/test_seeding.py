@@ -40,10 +40,13 @@ def test_a_scope_draws_the_same_wherever_it_stands():
 
 
 def test_a_scope_leaves_the_generator_as_it_was_even_after_an_error():
+    def draw_and_fail():
+        with seeding.scope(0, "x"):
+            raise KeyError(torch.rand(1))
+
     state = torch.get_rng_state()
-    with pytest.raises(KeyError), seeding.scope(0, "x"):
-        torch.rand(1)
-        raise KeyError
+    with pytest.raises(KeyError):
+        draw_and_fail()
     assert torch.equal(torch.get_rng_state(), state)
 
 

@@ -1,6 +1,10 @@
 """The command line in this process, with settings that take no time."""
 
+import functools
+import threading
+
 import pytest
+from sklearn import datasets
 from typer.testing import CliRunner
 
 from lightsplit.cli.app import app
@@ -10,7 +14,14 @@ QUICK = ["--train-limit", "60", "--test-limit", "20", "--clients", "3"]
 QUICK += ["--batch-size", "10", "--epochs", "2"]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session", autouse=True)
+def _digits_are_parsed_once():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets, "load_digits", functools.cache(datasets.load_digits))
+        yield
+
+
+@pytest.fixture(scope="session")
 def quick():
     return list(QUICK)
 
@@ -20,7 +31,12 @@ def lightsplit():
     """Return what runs a command; an error that is not LightSplit's own fails."""
 
     def call(*arguments, code=0):
-        result = CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
+        result = CliRunner().invoke(
+            app, list(map(str, arguments)), env={"COLUMNS": "200"}
+        )
+        for thread in threading.enumerate():
+            if type(thread).__name__ == "_RefreshThread":  # rich does not wait for it
+                thread.join(timeout=5)
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
         assert result.exit_code == code, result.output

@@ -2,13 +2,23 @@ import json
 import shutil
 
 import pytest
+from typer.testing import CliRunner
+
+from lightsplit.cli.app import app
+
+
+@pytest.fixture(scope="module")
+def template(quick, tmp_path_factory):
+    path = tmp_path_factory.mktemp("template") / "run"
+    options = [*quick, "--out", str(path), "--json"]
+    assert CliRunner().invoke(app, ["train", *options]).exit_code == 0
+    return path
 
 
 @pytest.fixture
-def run(lightsplit, quick, tmp_path):
+def run(template, tmp_path):
     """Return the folder of a finished run."""
-    lightsplit("train", *quick, "--out", tmp_path / "run", "--json")
-    return tmp_path / "run"
+    return shutil.copytree(template, tmp_path / "run")
 
 
 def test_a_finished_run_is_finished(lightsplit, run):

@@ -60,12 +60,16 @@ def test_a_model_of_the_zoo_is_the_same_split_and_whole(lightsplit, cut):
     assert "split equals unsplit" in result.stdout
 
 
-def test_a_model_of_the_user_is_tried_in_both_topologies_with_both_optimizers(lightsplit):
+def test_a_model_of_the_user_is_tried_in_both_topologies_with_both_optimizers(
+    lightsplit,
+):
     answer = json.loads(lightsplit(*arguments("own_models:net"), "--json").stdout)
     assert answer["is_same"] is True
     assert {name.split(",")[0] for name in answer["runs"]} == {"u", "vanilla"}
     assert len(answer["runs"]) == 4
-    assert all(run["steps"] == 2 and run["change"] > 0 for run in answer["runs"].values())
+    assert all(
+        run["steps"] == 2 and run["change"] > 0 for run in answer["runs"].values()
+    )
 
 
 def test_a_model_split_by_hand_needs_no_names(lightsplit):
@@ -102,7 +106,9 @@ def test_a_model_split_by_hand_needs_no_names(lightsplit):
         ("tinycnn", {}, "are for module:function, got 'tinycnn'"),
     ],
 )
-def test_what_cannot_be_verified_is_refused_in_one_line(refused, model, changes, reason):
+def test_what_cannot_be_verified_is_refused_in_one_line(
+    refused, model, changes, reason
+):
     message = refused(*arguments(model, **changes))
     assert reason in message
     assert "\n" not in message

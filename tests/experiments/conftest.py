@@ -1,8 +1,10 @@
 """Small runs on the embedded digits."""
 
+import functools
 from types import SimpleNamespace
 
 import pytest
+from sklearn import datasets
 
 from lightsplit.experiments import build, make_experiment, run
 from lightsplit.results import RunFolder
@@ -16,28 +18,47 @@ SMALL = {
 }
 
 
-def small(**settings):
+@pytest.fixture(scope="session", autouse=True)
+def _digits_are_parsed_once():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets, "load_digits", functools.cache(datasets.load_digits))
+        yield
+
+
+def make_small(**settings):
     return make_experiment({**SMALL, **settings})
 
 
-@pytest.fixture(name="small")
-def _small():
-    return small
+def finish_in(path, settings):
+    jobs, folder = [], RunFolder.create(path)
+    record = run(make_small(**settings), folder, started=jobs.append)
+    return SimpleNamespace(folder=folder, record=record, job=jobs[0])
+
+
+@pytest.fixture
+def small():
+    return make_small
+
+
+@pytest.fixture
+def make_job():
+    return lambda **settings: build(make_small(**settings))
 
 
 @pytest.fixture
 def finish(tmp_path):
     """Return what runs an experiment to its end in a new folder."""
-
-    def finish(**settings):
-        experiment, jobs = small(**settings), []
-        folder = RunFolder.create(tmp_path / str(len(list(tmp_path.iterdir()))))
-        record = run(experiment, folder, started=jobs.append)
-        return SimpleNamespace(folder=folder, record=record, job=jobs[0])
-
-    return finish
+    return lambda **settings: finish_in(
+        tmp_path / str(len(list(tmp_path.iterdir()))), settings
+    )
 
 
-@pytest.fixture
-def make_job():
-    return lambda **settings: build(small(**settings))
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """Return what gives a finished run, the same one again and again: only to read."""
+
+    @functools.cache
+    def finished(**settings):
+        return finish_in(tmp_path_factory.mktemp("run"), settings)
+
+    return finished

@@ -29,7 +29,9 @@ def test_shared_heads_are_one_side_and_private_heads_share_nothing(make_job):
 
 
 def test_private_heads_start_alike_and_share_a_fixed_projection(make_job):
-    sides = [c.side for c in make_job(heads="private", projection="haar").trainer.clients]
+    sides = [
+        c.side for c in make_job(heads="private", projection="haar").trainer.clients
+    ]
     for name, tensor in sides[0].state().items():
         assert torch.equal(tensor, sides[1].state()[name])
     projections = {id(side.modules["encoder"].projection) for side in sides}
@@ -86,7 +88,10 @@ def test_another_experiment_has_another_contract(make_job, change):
         ({"codec": "topk", "hidden": 4}, "unknown topk option 'hidden'"),
         ({"ratio": 1e9}, "leaves nothing of 1024 values"),
         ({"ratio": 0.5}, "ratio must be at least 1"),
-        ({"model": "resnet18"}, r"resnet18 takes .*\(3, 32, 32\), digits has \(1, 8, 8"),
+        (
+            {"model": "resnet18"},
+            r"resnet18 takes .*\(3, 32, 32\), digits has \(1, 8, 8",
+        ),
         ({"clients": 5000}, "need 10000 samples, got 60"),
         ({"train_limit": 1}, "3 clients with at least 2 samples"),
         ({"device": "cuda:99"}, "cannot use device 'cuda:99'"),

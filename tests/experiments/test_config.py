@@ -8,7 +8,9 @@ from lightsplit.errors import ConfigError
 from lightsplit.experiments import Experiment, make_experiment, read_experiment
 from lightsplit.experiments.config import DEFAULT_HIDDEN, DEFAULT_MODELS
 
-NUMBERS = [n for n, f in Experiment.model_fields.items() if f.annotation in (int, float)]
+NUMBERS = [
+    n for n, f in Experiment.model_fields.items() if f.annotation in (int, float)
+]
 REAL = [n for n, f in Experiment.model_fields.items() if f.annotation is float]
 
 
@@ -36,7 +38,7 @@ def test_what_was_given_is_kept():
 
 
 def test_an_unknown_setting_is_refused_with_the_nearest_known_one():
-    with pytest.raises(ConfigError, match="'batchsize'.*did you mean 'batch_size'"):
+    with pytest.raises(ConfigError, match=r"'batchsize'.*did you mean 'batch_size'"):
         make_experiment({"batchsize": 8})
 
 
@@ -129,3 +131,12 @@ def test_a_damaged_file_is_refused_by_name(tmp_path, content):
 def test_a_file_that_cannot_be_read_is_refused(tmp_path, place):
     with pytest.raises(ConfigError, match="cannot read"):
         read_experiment(tmp_path / place)
+
+
+def test_the_facts_of_the_embedded_dataset_are_those_of_its_data():
+    from lightsplit.data import DATASETS
+    from lightsplit.experiments.config import FACTS
+
+    digits = DATASETS.create("digits")
+    assert FACTS["digits"] == (digits.train.shape, digits.classes)
+    assert sorted(FACTS) == DATASETS.names()

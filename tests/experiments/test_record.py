@@ -28,8 +28,8 @@ FIELDS = {
 }
 
 
-def test_the_record_has_the_documented_fields(finish):
-    record = finish(seed=4).record
+def test_the_record_has_the_documented_fields(finished):
+    record = finished(seed=4).record
     for name, kind in FIELDS.items():
         assert isinstance(record[name], kind), name
     assert record["seed"] == 4
@@ -37,18 +37,20 @@ def test_the_record_has_the_documented_fields(finish):
     assert 0 <= record["test_accuracy"] <= record["best_test_accuracy"] <= 1
 
 
-def test_the_record_is_what_stands_in_the_folder(finish):
-    done = finish()
+def test_the_record_is_what_stands_in_the_folder(finished):
+    done = finished()
     assert done.folder.read_record() == done.record
     assert json.loads(done.folder.record_file.read_text()) == done.record
 
 
 @pytest.mark.parametrize("topology", ["u", "vanilla"])
-def test_parameters_are_those_of_the_model_and_its_codec(finish, topology):
-    done = finish(codec="learned-1x1", topology=topology)
+def test_parameters_are_those_of_the_model_and_its_codec(finished, topology):
+    done = finished(codec="learned-1x1", topology=topology)
     counts, codec = done.record["parameters"], done.job.codec
     parts = {
-        **{name: getattr(done.job.parts, name) for name in ("head", "backbone", "tail")},
+        **{
+            name: getattr(done.job.parts, name) for name in ("head", "backbone", "tail")
+        },
         "encoder": codec.encoder,
         "decoder": codec.decoder,
     }
@@ -58,8 +60,8 @@ def test_parameters_are_those_of_the_model_and_its_codec(finish, topology):
 
 
 @pytest.mark.parametrize("codec", CODECS.names())
-def test_u_shaped_bytes_are_what_the_shapes_say(finish, codec):
-    record = finish(codec=codec).record
+def test_u_shaped_bytes_are_what_the_shapes_say(finished, codec):
+    record = finished(codec=codec).record
     sent, samples, k = record["bytes"], record["samples"], record["code_size"]
     places = 2 * k if codec == "topk" else 0
     assert sent["code"] == samples * (4 * k + places)
@@ -70,8 +72,8 @@ def test_u_shaped_bytes_are_what_the_shapes_say(finish, codec):
     assert sent["total"] == sum(sent.values()) - sent["total"]
 
 
-def test_vanilla_bytes_are_what_the_shapes_say(finish):
-    record = finish(topology="vanilla").record
+def test_vanilla_bytes_are_what_the_shapes_say(finished):
+    record = finished(topology="vanilla").record
     sent, samples, k = record["bytes"], record["samples"], record["code_size"]
     assert sent["code"] == samples * 4 * k
     assert sent["labels"] == samples * 8
@@ -80,20 +82,22 @@ def test_vanilla_bytes_are_what_the_shapes_say(finish):
     assert sent["evaluation"] == 2 * 20 * 4 * (k + CLASSES)
 
 
-def test_set_up_is_one_contract_for_each_client(finish):
-    done = finish()
-    assert done.record["bytes"]["setup"] == 3 * len(done.job.contract.to_json().encode())
+def test_set_up_is_one_contract_for_each_client(finished):
+    done = finished()
+    assert done.record["bytes"]["setup"] == 3 * len(
+        done.job.contract.to_json().encode()
+    )
 
 
 @pytest.mark.parametrize("topology", ["u", "vanilla"])
-def test_raw_has_a_step_ratio_of_exactly_one(finish, topology):
-    record = finish(codec="raw", topology=topology).record
+def test_raw_has_a_step_ratio_of_exactly_one(finished, topology):
+    record = finished(codec="raw", topology=topology).record
     assert record["step_ratio"] == record["ratio"] == 1.0
 
 
 @pytest.mark.parametrize("ratio", [1, 8, 32, 7.5])
-def test_the_step_ratio_counts_all_four_messages(finish, ratio):
-    record = finish(ratio=ratio).record
+def test_the_step_ratio_counts_all_four_messages(finished, ratio):
+    record = finished(ratio=ratio).record
     k = int(D // ratio)
     assert record["code_size"] == k
     assert record["ratio"] == D / k
@@ -102,9 +106,9 @@ def test_the_step_ratio_counts_all_four_messages(finish, ratio):
 
 @pytest.mark.parametrize(("clients", "turn_steps"), [(2, 1), (3, 1), (3, 2), (3, 0)])
 def test_a_hand_off_sends_the_side_up_and_down_at_each_change(
-    finish, clients, turn_steps
+    finished, clients, turn_steps
 ):
-    done = finish(clients=clients, turn_steps=turn_steps, train_limit=67)
+    done = finished(clients=clients, turn_steps=turn_steps, train_limit=67)
     order = [turn.client for turn in done.job.trainer.schedule.turns()]
     changes = sum(a != b for a, b in pairwise(order))
     state = done.job.trainer.clients[0].side.state_bytes()
@@ -113,20 +117,20 @@ def test_a_hand_off_sends_the_side_up_and_down_at_each_change(
 
 
 @pytest.mark.parametrize("alone", [{"heads": "private"}, {"clients": 1}])
-def test_without_a_change_of_hands_there_is_no_hand_off(finish, alone):
-    assert finish(**alone).record["bytes"]["hand_off"] == 0
+def test_without_a_change_of_hands_there_is_no_hand_off(finished, alone):
+    assert finished(**alone).record["bytes"]["hand_off"] == 0
 
 
-def test_private_heads_have_one_accuracy_for_each_client(finish):
-    record = finish(heads="private").record
+def test_private_heads_have_one_accuracy_for_each_client(finished):
+    record = finished(heads="private").record
     assert len(record["client_accuracies"]) == 3
     mean = sum(record["client_accuracies"]) / 3
     assert record["test_accuracy"] == pytest.approx(mean)
-    assert len(finish().record["client_accuracies"]) == 1
+    assert len(finished().record["client_accuracies"]) == 1
 
 
-def test_the_histogram_counts_every_sample_of_every_client(finish):
-    histogram = finish().record["label_histogram"]
+def test_the_histogram_counts_every_sample_of_every_client(finished):
+    histogram = finished().record["label_histogram"]
     assert [sum(row) for row in histogram] == [20, 20, 20]
 
 

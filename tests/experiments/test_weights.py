@@ -55,8 +55,8 @@ def test_another_kind_of_file_is_refused(model, tmp_path):
         load_weights(model, tmp_path / "model.pt")
 
 
-def test_a_run_starts_from_the_weights_of_another(finish, make_job):
-    first = finish(seed=1)
+def test_a_run_starts_from_the_weights_of_another(finished, make_job):
+    first = finished(seed=1)
     path = first.folder.path / "model.safetensors"
     job = make_job(seed=2, weights=str(path))
     loaded = job.parts.whole.state_dict()
@@ -64,8 +64,8 @@ def test_a_run_starts_from_the_weights_of_another(finish, make_job):
 
 
 @pytest.mark.parametrize("topology", ["u", "vanilla"])
-def test_a_frozen_backbone_keeps_the_weights_it_was_given(finish, topology):
-    path = str(finish(seed=1).folder.path / "model.safetensors")
+def test_a_frozen_backbone_keeps_the_weights_it_was_given(finish, finished, topology):
+    path = str(finished(seed=1).folder.path / "model.safetensors")
     frozen = finish(weights=path, freeze_backbone=True, topology=topology)
     before = tensors.load(path)
     after = tensors.load(frozen.folder.path / "model.safetensors")

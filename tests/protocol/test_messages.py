@@ -52,7 +52,9 @@ def test_a_message_cannot_be_changed_on_the_way():
 def test_a_detached_code_has_no_graph_and_the_same_memory():
     code = detached(Code(VALUES * 1, CODE.side))
     assert not code.values.requires_grad
-    assert all(a.data_ptr() == b.data_ptr() for a, b in zip(code.side, CODE.side, strict=True))
+    assert all(
+        a.data_ptr() == b.data_ptr() for a, b in zip(code.side, CODE.side, strict=True)
+    )
 
 
 @pytest.mark.parametrize("name", CODECS.names())

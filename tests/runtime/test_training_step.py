@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from lightsplit.codecs import CODECS
 from lightsplit.losses import within_class_compaction
+from lightsplit.runtime import Client, ClientSide, Server, ServerSide
 
 
 def train_whole(model, batches, optimizer):
@@ -72,6 +74,32 @@ def test_two_graphs_and_two_optimizers_equal_one_of_each(
         (split.codec.decoder, whole.codec.decoder),
     ]:
         assert_same_weights(ours, theirs, rtol=1e-3, atol=1e-5)
+
+
+def test_a_codec_at_the_back_cut_gives_the_gradients_of_one_graph(
+    pair, make_batches, optimizer
+):
+    whole, split = pair("lightsplit-f"), pair("lightsplit-f")
+    back = CODECS.create("lightsplit-f", shape=(12,), ratio=2)
+    model = torch.nn.ModuleList([whole.model])
+    one = optimizer(model.parameters())
+    server = Server(
+        ServerSide(split.parts.backbone, split.codec, optimizer, output_codec=back)
+    )
+    side = ClientSide(
+        split.parts.head, split.parts.tail, split.codec, optimizer, output_codec=back
+    )
+    client = Client(side, server.handle)
+    for inputs, labels in make_batches():
+        model.train()
+        code = whole.codec.encoder(whole.parts.head(inputs))
+        output = whole.parts.backbone(whole.codec.decoder(code))
+        logits = whole.parts.tail(back.decoder(back.encoder(output)))
+        one.zero_grad()
+        cross_entropy(logits, labels).backward()
+        one.step()
+        client.step(inputs, labels)
+    assert_same_weights(split.model, whole.model, rtol=1e-3, atol=1e-5)
 
 
 def test_no_compaction_and_compaction_of_strength_zero_are_the_same(

@@ -30,7 +30,7 @@ class Job:
 def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
     """Return the job that ``experiment`` describes."""
     dataset = pieces.load_dataset(experiment, data_dir)
-    parts = pieces.load_parts(experiment, dataset)
+    parts = pieces.load_parts(experiment)
     codec, contract = pieces.make_codec_and_contract(experiment, parts)
     indices = split_data(experiment, dataset)
     batches = [

@@ -17,8 +17,8 @@ from lightsplit.errors import ConfigError
 from lightsplit.models import CUTS, MODELS
 from lightsplit.registry import unknown_name
 
-# Model and lift-back width that the paper's table pairs with each dataset, and how many
-# classes it has: a server must know without having the data.
+# Model and lift-back width that the paper's table pairs with each dataset; shape of an
+# image and number of classes, which a server must know without having the data.
 DEFAULT_MODELS = {
     "digits": "tinycnn",
     "mnist": "simplecnn",
@@ -27,13 +27,13 @@ DEFAULT_MODELS = {
     "cifar100": "resnet18",
     "gtsrb": "micronnet",
 }
-CLASSES = {
-    "digits": 10,
-    "mnist": 10,
-    "fashion-mnist": 10,
-    "cifar10": 10,
-    "cifar100": 100,
-    "gtsrb": 43,
+FACTS: dict[str, tuple[tuple[int, int, int], int]] = {
+    "digits": ((1, 8, 8), 10),
+    "mnist": ((1, 28, 28), 10),
+    "fashion-mnist": ((1, 28, 28), 10),
+    "cifar10": ((3, 32, 32), 10),
+    "cifar100": ((3, 32, 32), 100),
+    "gtsrb": ((3, 32, 32), 43),
 }
 DEFAULT_HIDDEN = {"cifar10": 512, "cifar100": 2048}
 

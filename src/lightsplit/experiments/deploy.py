@@ -96,7 +96,7 @@ def join_experiment(
 ) -> dict[str, Any]:
     """Take part in the run to its end and return this client's figures."""
     dataset = pieces.load_dataset(experiment, membership.data_dir)
-    parts = pieces.load_parts(experiment, dataset)
+    parts = pieces.load_parts(experiment)
     codec, contract = pieces.make_codec_and_contract(experiment, parts)
     side = pieces.make_client_side(experiment, parts, codec)
     meter = ByteMeter()
@@ -134,7 +134,7 @@ def predict_experiment(
 ) -> tuple[list[int], list[int]]:
     """Return predictions and labels of the test set."""
     dataset = pieces.load_dataset(experiment, data_dir)
-    parts = pieces.load_parts(experiment, dataset)
+    parts = pieces.load_parts(experiment)
     codec, contract = pieces.make_codec_and_contract(experiment, parts)
     side = pieces.make_client_side(experiment, parts, codec)
     if folder is not None:

@@ -17,7 +17,7 @@ from lightsplit import seeding
 from lightsplit.codecs import CODECS, Codec, Projection
 from lightsplit.data import DATASETS, Batches, Dataset, Samples, data_folder
 from lightsplit.errors import ConfigError
-from lightsplit.experiments.config import CLASSES, Experiment
+from lightsplit.experiments.config import FACTS, Experiment
 from lightsplit.experiments.weights import load_weights
 from lightsplit.models import MODELS
 from lightsplit.protocol import Contract
@@ -58,16 +58,15 @@ def load_dataset(experiment: Experiment, data_dir: Path | None = None) -> Datase
     return Dataset(whole.name, train, test, whole.classes)
 
 
-def load_parts(experiment: Experiment, dataset: Dataset | None = None) -> SplitModel:
-    """Return the model, cut; without a dataset its shape is taken on trust."""
+def load_parts(experiment: Experiment) -> SplitModel:
+    """Return the model, cut; no data is needed for it."""
+    shape, classes = FACTS[experiment.dataset]
     with seeding.scope(experiment.seed, "model"):
-        zoo = MODELS.create(
-            experiment.model, cut=experiment.cut, classes=CLASSES[experiment.dataset]
-        )
-    if dataset is not None and zoo.input_shape != dataset.train.shape:
+        zoo = MODELS.create(experiment.model, cut=experiment.cut, classes=classes)
+    if zoo.input_shape != shape:
         raise ConfigError(
             f"{experiment.model} takes images of shape {zoo.input_shape}, "
-            f"{experiment.dataset} has {dataset.train.shape}"
+            f"{experiment.dataset} has {shape}"
         )
     if experiment.weights:
         load_weights(zoo.module, Path(experiment.weights))
@@ -78,8 +77,7 @@ def make_codec_and_contract(
     experiment: Experiment, parts: SplitModel
 ) -> tuple[Codec, Contract]:
     """Return the codec for the model's cut and the contract for both."""
-    zoo = MODELS.create(experiment.model, cut=experiment.cut)
-    shapes = _cut_shapes(parts, zoo.input_shape)
+    shapes = _cut_shapes(parts, FACTS[experiment.dataset][0])
     codec = _make_codec(experiment, shapes[0])
     return codec, _make_contract(experiment, shapes, codec)
 

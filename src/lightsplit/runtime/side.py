@@ -10,7 +10,6 @@ With shared heads one client side travels from client to client; what travels is
 
 from collections.abc import Callable, Iterable
 
-import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -74,15 +73,11 @@ class Side:
         weights = {k: v for k, v in state.items() if not k.startswith(_PREFIX)}
         try:
             self.modules.load_state_dict(weights)
-        except RuntimeError as error:
-            raise RunError(f"the state does not fit these modules: {error}") from error
-        if self.optimizer is not None:
-            _load_optimizer(self.optimizer, state)
-
-    def to(self, device: torch.device) -> "Side":
-        """Move the modules; call it before the first step."""
-        self.modules.to(device)
-        return self
+            if self.optimizer is not None:
+                _load_optimizer(self.optimizer, state)
+        except (RuntimeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise RunError(f"the state does not fit these modules: {reason}") from error
 
 
 class ClientSide(Side):

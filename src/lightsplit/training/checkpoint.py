@@ -35,10 +35,12 @@ def save(folder: Path, trainer: Trainer, contract: str) -> Path:
 def load(folder: Path, trainer: Trainer, contract: str) -> None:
     """Bring ``trainer`` to the newest checkpoint in ``folder``."""
     newest, content = read(folder, contract)
+    clients = len(trainer.clients)
+    progress = Progress.from_dict(content.get("progress"), clients=clients)
     trainer.server.side.load(tensors.load(newest / "server.safetensors"))
     for index, side in enumerate(_client_sides(trainer)):
         side.load(tensors.load(newest / f"client-{index}.safetensors"))
-    trainer.progress = Progress(**content["progress"])
+    trainer.progress = progress
     trainer.meter.restore(trainer.progress.bytes)
     for client, steps in zip(
         trainer.clients, trainer.progress.client_steps, strict=True
@@ -94,15 +96,25 @@ def _client_sides(trainer: Trainer) -> list[ClientSide]:
 def _newest(folder: Path) -> Path:
     if not exists(folder):
         raise RunError(f"{folder} holds no checkpoint")
-    newest = folder / (folder / "latest").read_text().strip()
-    if newest.parent != folder or not newest.is_dir():
-        raise RunError(f"{folder / 'latest'} names {newest.name!r}, which is not there")
+    name = _text(folder / "latest").strip()
+    newest = folder / name
+    if not name or newest.parent != folder or not newest.is_dir():
+        raise RunError(f"{folder / 'latest'} names {name!r}, which is not there")
     return newest
 
 
 def _read_progress(path: Path) -> dict[str, Any]:
     try:
-        content: dict[str, Any] = json.loads(path.read_text())
-    except (FileNotFoundError, json.JSONDecodeError) as error:
+        content = json.loads(_text(path))
+    except json.JSONDecodeError as error:
         raise RunError(f"{path} is damaged: {error}") from error
+    if not isinstance(content, dict) or not isinstance(content.get("contract"), str):
+        raise RunError(f"{path} is damaged: it names no contract")
     return content
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{path} is damaged: {error}") from error

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from lightsplit.errors import ProtocolError
+from lightsplit.errors import ConfigError, ProtocolError, RunError
 from lightsplit.transports import KINDS, ByteMeter, Peer
+from lightsplit.transports.certificates import check_client_name
 
 
 @dataclass
@@ -20,6 +21,7 @@ class Member:
         batches: per epoch, once it has said so.
         peer: its live connection.
         loss: the last one that it chose to report.
+        is_told: whether it has taken note of the end of the run.
         meter: of its bytes.
     """
 
@@ -29,6 +31,7 @@ class Member:
     batches: int = 0
     peer: Peer | None = None
     loss: float | None = None
+    is_told: bool = False
     meter: ByteMeter = field(default_factory=ByteMeter)
 
 
@@ -42,11 +45,15 @@ class Membership:
         self._lock = lock
         self._is_open = names is None
         self._members: list[Member] = []
+        if names is not None and (len(names) != size or len(set(names)) != size):
+            raise ConfigError(
+                f"expected {size} different names of clients, got {', '.join(names)}"
+            )
         for name in names or ():
-            self._add(name)
+            self._add(check_client_name(name))
 
     def __iter__(self) -> Iterator[Member]:
-        return iter(self._members)
+        return iter(list(self._members))
 
     def __getitem__(self, index: int) -> Member:
         return self._members[index]
@@ -56,14 +63,22 @@ class Membership:
         """Say whether every client has joined and said how many batches it has."""
         return len(self._members) == self._size and all(m.batches for m in self)
 
+    def admit(self, name: str) -> Member:
+        """Return the client called ``name``, given a seat if there is one to give."""
+        is_new = all(member.name != name for member in self)
+        if is_new and self._is_open and len(self._members) < self._size:
+            try:
+                return self._add(check_client_name(name))
+            except ConfigError as error:
+                raise ProtocolError(str(error), code="unknown-client") from error
+        return self.find(name)
+
     def find(self, name: str) -> Member:
         """Return the client called ``name``, or turn it away."""
         for member in self:
             if member.name == name:
                 return member
-        if self._is_open and len(self._members) < self._size:
-            return self._add(name)
-        known = ", ".join(member.name for member in self)
+        known = ", ".join(member.name for member in self) or "none so far"
         raise ProtocolError(
             f"{name!r} is not among the {self._size} clients: {known}",
             code="unknown-client",
@@ -82,15 +97,23 @@ class Membership:
         ]
 
     def restore(self, saved: list[dict[str, Any]]) -> None:
-        """Know the clients of a checkpoint again."""
-        for entry in saved:
-            member = self.find(entry["name"])
+        """Know the clients of a checkpoint again, each at its position."""
+        if self._is_open:
+            self._members.clear()
+            for entry in saved:
+                self._add(entry["name"])
+        before = [entry["name"] for entry in saved]
+        now = [member.name for member in self]
+        if before != now:
+            raise RunError(
+                f"the run was begun by {', '.join(before)}, in this order; "
+                f"got {', '.join(now)}"
+            )
+        for member, entry in zip(self, saved, strict=True):
             member.batches = entry["batches"]
             member.meter.restore(entry["bytes"])
 
     def _add(self, name: str) -> Member:
-        if any(member.name == name for member in self):
-            raise ProtocolError(f"{name!r} is listed twice", code="unknown-client")
         wake = threading.Condition(self._lock)
         self._members.append(Member(name, len(self._members), wake))
         return self._members[-1]

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from lightsplit.errors import RunError
 from lightsplit.training.evaluation import Evaluation
 
 
@@ -40,6 +41,24 @@ class Progress:
     def to_dict(self) -> dict[str, Any]:
         """Return the counters for a JSON file."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, counters: object, *, clients: int) -> "Progress":
+        """Read what ``to_dict`` returned for a run of so many clients."""
+        from pydantic import TypeAdapter, ValidationError
+
+        try:
+            progress = TypeAdapter(cls).validate_python(counters, extra="forbid")
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"]) or "counters"
+            raise RunError(f"damaged progress: {where}: {first['msg']}") from error
+        if len(progress.client_steps) != clients:
+            raise RunError(
+                f"damaged progress: expected the steps of {clients} clients, "
+                f"got {len(progress.client_steps)}"
+            )
+        return progress
 
     def remember(self, epoch: int, round_number: int, evaluation: Evaluation) -> None:
         """Add a line to the history and see whether it is the best so far."""

@@ -27,17 +27,28 @@ class Order:
 
 
 class TurnLog:
-    """The replies of the current turn by message and step."""
+    """The replies of the current turn by message and step.
+
+    Attributes:
+        done: steps that were applied.
+        samples: that they were trained on.
+    """
 
     def __init__(self, *, last_kind: str) -> None:
         self._last_kind = last_kind
         self._replies: dict[tuple[str, int], Reply] = {}
         self.done = 0
+        self.samples = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Say whether nothing of the turn has reached the server."""
+        return not self._replies
 
     def clear(self) -> None:
         """Begin a new turn."""
         self._replies.clear()
-        self.done = 0
+        self.done = self.samples = 0
 
     def answer(
         self, request: Request, first_step: int, handle: Callable[[Request], Reply]
@@ -51,6 +62,7 @@ class TurnLog:
         self._replies[key] = reply
         if request.kind == self._last_kind:
             self.done += 1
+            self.samples += _rows(request)
         return reply
 
     def forget_open_step(self, first_step: int) -> None:
@@ -95,8 +107,8 @@ class OrderBook:
 
     @property
     def is_at_boundary(self) -> bool:
-        """Say whether a turn and its evaluations are over."""
-        return not self._queue
+        """Say whether a turn and its evaluations are over, and the next not begun."""
+        return not self._queue or self._queue[0].steps > 0
 
     def _orders(self, turn: Turn, number: int, steps: int) -> Iterator[Order]:
         due = self.schedule.is_evaluated(turn, steps + turn.steps, self._eval_every)
@@ -104,3 +116,9 @@ class OrderBook:
         if due and not self._is_shared:
             for client in range(len(self.schedule.batches)):
                 yield Order(turn, number, client, 0, evaluate=True)
+
+
+def _rows(request: Request) -> int:
+    if isinstance(request, CodeMessage):
+        return len(request.code.values)
+    return len(request.gradient)

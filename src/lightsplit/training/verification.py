@@ -61,12 +61,12 @@ def verify(
 
     ``tail_from`` None leaves tail and labels with the server (vanilla topology).
     """
+    parts = split(copy.deepcopy(model), head_until=head_until, tail_from=tail_from)
     before = copy.deepcopy(model)
     whole = copy.deepcopy(model)
     _train_whole(
         whole, batches, optimizer(whole.parameters()), head_until, tail_from, seed
     )
-    parts = split(copy.deepcopy(model), head_until=head_until, tail_from=tail_from)
     _train_split(parts, batches, optimizer, seed)
     difference, where = _largest_difference(
         whole.state_dict(), merge(parts).state_dict()

@@ -1,0 +1,172 @@
+"""The network runtime, as ratios within one run: mutual TLS on loopback.
+
+    python -m benchmarks.network            about five minutes on a quiet machine
+    python -m benchmarks.network --quick    a smoke test; its figures mean nothing
+
+    step       ResNet-18, batch 64: a step over the network / the same in one process
+    protocol   a model that does nothing: a step / bare gRPC echoes of the same bytes
+    clients    steps per second with n connected clients / with one; memory of the server
+
+Server, client and echo are processes of their own, as when deployed. Set
+OMP_WAIT_POLICY=PASSIVE to see ``step`` as on two machines: by default torch's idle
+threads keep a core busy for some milliseconds, here that is a core of the other end.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks import network_crowd, network_steps
+from benchmarks.network_children import measured, serving
+from benchmarks.network_runs import BATCH, Run
+from lightsplit.transports.certificates import CertificateFolder
+
+CODECS = {
+    "raw": {"name": "raw"},
+    "lightsplit-f 8x dct": {"name": "lightsplit-f", "ratio": 8, "projection": "dct"},
+}
+PAYLOAD_BYTES = {"1 MiB": 2**20, "128 KiB": 2**17, "32 KiB": 2**15}
+TURNS = {"long": network_crowd.WINDOW_STEPS, "one step": 1}  # steps of a turn
+TIMEOUT_SECONDS = 900.0
+
+
+class Size(NamedTuple):
+    """How much is measured."""
+
+    blocks: int = 10
+    steps: int = 200
+    windows: int = 9
+    clients: tuple[int, ...] = (1, 10, 50, 100)
+
+
+QUICK = Size(blocks=1, steps=10, windows=2, clients=(1, 3))
+
+
+def measure(size: Size = Size()) -> dict[str, Any]:  # noqa: B008  immutable
+    """Return milliseconds, steps per second, bytes and ratios."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        bench = Bench(folder)
+        bench.make_certificates(max(size.clients))
+        return {
+            "batch_size": BATCH,
+            "transport": "gRPC, mutual TLS, loopback, one process each",
+            "wait_policy": os.environ.get("OMP_WAIT_POLICY", "default"),
+            "step": {
+                title: bench.step(codec, size.blocks) for title, codec in CODECS.items()
+            },
+            "protocol": {
+                title: bench.protocol(count, size.steps)
+                for title, count in PAYLOAD_BYTES.items()
+            },
+            "clients": {
+                title: [bench.crowd(n, turn, size.windows) for n in size.clients]
+                for title, turn in TURNS.items()
+            },
+        }
+
+
+class Bench:
+    """Measurements that share certificates and a temporary folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._certs = folder / "tls"
+        self._served = 0
+
+    def make_certificates(self, clients: int) -> None:
+        """Make an authority, a server and so many clients."""
+        made = CertificateFolder(self._certs)
+        made.make_authority()
+        made.make_server()
+        for name in Run("nothing", steps=1, clients=clients).names:
+            made.make_client(name)
+
+    def step(self, codec: dict[str, Any], blocks: int) -> dict[str, float]:
+        """Compare a ResNet-18 step with the same step in one process."""
+        steps = network_steps.blocks_of(blocks)
+        run = Run("resnet18", steps=steps, codec=codec)
+        with ExitStack() as stack:
+            address, _ = self._serve(stack, run)
+            seconds = self._measured("network_steps", "model", run, address)
+        return {
+            **_milliseconds(seconds),
+            "ratio": round(seconds["network"] / seconds["in_process"], 4),
+        }
+
+    def protocol(self, count: int, steps: int) -> dict[str, float]:
+        """Compare a step of no model with echoes; all four messages are as long."""
+        run = Run("nothing", steps=steps, values=count // (4 * BATCH))
+        with ExitStack() as stack:
+            address, _ = self._serve(stack, run)
+            port, _ = stack.enter_context(serving("network_echo", str(self._certs)))
+            echo = f"127.0.0.1:{port}"
+            seconds = self._measured("network_steps", "protocol", run, address, echo)
+        return {
+            **_milliseconds(seconds),
+            "ratio": round(seconds["network"] / seconds["echo"], 3),
+        }
+
+    def crowd(self, clients: int, turn_steps: int, windows: int) -> dict[str, Any]:
+        """Compare ``clients`` connected clients with a single one."""
+        lone = Run(
+            "nothing",
+            steps=network_crowd.steps_for(windows),
+            turn_steps=turn_steps,
+            values=PAYLOAD_BYTES["32 KiB"] // (4 * BATCH),
+        )
+        run = Run(**{**vars(lone), "clients": clients})
+        with ExitStack() as stack:
+            here, there = self._serve(stack, run), self._serve(stack, lone)
+            ends = [str(one) for end in (here, there) for one in end]
+            found = self._measured("network_crowd", run, lone, *ends)
+        return {"clients": clients, **_crowd_figures(found, clients)}
+
+    def _serve(self, stack: ExitStack, run: Run) -> tuple[str, int]:
+        """Start the server of a run and return its address and process id."""
+        self._served += 1
+        folder = self._folder / f"run-{self._served}"
+        port, pid = stack.enter_context(
+            serving("network_server", run.to_json(), str(self._certs), str(folder))
+        )
+        return f"127.0.0.1:{port}", pid
+
+    def _measured(self, module: str, *parts: str | Run) -> Any:
+        """Run a client with the certificates put in after its runs."""
+        texts = [part.to_json() if isinstance(part, Run) else part for part in parts]
+        last = max(n for n, part in enumerate(parts) if isinstance(part, Run))
+        texts.insert(last + 1, str(self._certs))
+        return json.loads(measured(module, *texts, timeout_seconds=TIMEOUT_SECONDS))
+
+
+def _milliseconds(seconds: dict[str, float]) -> dict[str, float]:
+    return {f"{name}_ms": round(1e3 * value, 3) for name, value in seconds.items()}
+
+
+def _crowd_figures(found: dict[str, Any], clients: int) -> dict[str, Any]:
+    crowd, lone = found["crowd"], found["lone"]
+    figures: dict[str, Any] = {
+        "steps_per_second": round(crowd["steps_per_second"], 1),
+        "lone_steps_per_second": round(lone["steps_per_second"], 1),
+        "ratio": round(crowd["steps_per_second"] / lone["steps_per_second"], 4),
+    }
+    if crowd["joined_bytes"] is not None and crowd["before_bytes"] is not None:
+        grown = crowd["joined_bytes"] - crowd["before_bytes"]
+        figures["server_bytes_per_client"] = grown // clients
+    return figures
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="speed of the network runtime")
+    parser.add_argument("--quick", action="store_true", help="a smoke test")
+    size = QUICK if parser.parse_args().quick else Size()
+    print(json.dumps(measure(size), indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""A bare gRPC echo with the same certificates: what any protocol here must pay.
+
+    python -m benchmarks.network_echo CERTS     child process: the echo server
+
+One bidirectional stream of bytes; what comes goes back. Same options, same mutual TLS,
+same way to feed the stream (a queue) as LightSplit's own connection.
+"""
+
+import queue
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import grpc
+
+from benchmarks.network_children import end_with_parent
+from benchmarks.network_runs import Line
+from lightsplit.transports.credentials import (
+    TlsFiles,
+    channel_credentials,
+    server_credentials,
+)
+from lightsplit.transports.grpc_server import MESSAGE_OPTIONS
+
+
+class Echo:
+    """One stream to the echo server."""
+
+    def __init__(self, line: Line, name: str) -> None:
+        credentials = channel_credentials(TlsFiles.of_client(line.certs, name))
+        self._channel = grpc.secure_channel(
+            line.address, credentials, options=MESSAGE_OPTIONS
+        )
+        self._sent: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        method = self._channel.stream_stream("/bench.Echo/Echo")
+        self._replies = method(iter(self._sent.get, None))
+
+    def round_trip(self, frame: bytes) -> None:
+        """Send ``frame`` and wait until it is back."""
+        self._sent.put(frame)
+        if len(next(self._replies)) != len(frame):
+            raise RuntimeError("the echo lost bytes")
+
+    def close(self) -> None:
+        """End the stream."""
+        self._sent.put(None)
+        self._channel.close()
+
+
+def main(certs: str) -> None:
+    """Serve until the parent ends this process."""
+    end_with_parent()
+    server = grpc.server(ThreadPoolExecutor(2), options=MESSAGE_OPTIONS)
+    handler = grpc.stream_stream_rpc_method_handler(_echo)
+    server.add_generic_rpc_handlers(
+        [grpc.method_handlers_generic_handler("bench.Echo", {"Echo": handler})]
+    )
+    credentials = server_credentials(TlsFiles.of_server(Path(certs)))
+    port = server.add_secure_port("127.0.0.1:0", credentials)
+    server.start()
+    print(port, flush=True)
+    threading.Event().wait()
+
+
+def _echo(frames: Iterator[bytes], _context: grpc.ServicerContext) -> Iterator[bytes]:
+    yield from frames
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,71 @@
+"""Who is let in: the right name, the right purpose, the same contract.
+
+Each reason to say no has a code of its own, and a text with both values.
+"""
+
+import json
+from dataclasses import replace
+
+from lightsplit.errors import ContractError, ProtocolError
+from lightsplit.protocol import Contract
+from lightsplit.protocol.control import Hello, Ready
+from lightsplit.transports import Peer
+
+PURPOSES = ("train", "predict")
+MOST_BATCHES = 2**20  # the schedule of an epoch is held in memory
+
+
+def check_hello(hello: Hello, peer: Peer, contract: Contract) -> None:
+    """Raise unless ``peer`` is who it says it is and wants the same run."""
+    if hello.purpose not in PURPOSES:
+        raise ProtocolError(
+            f"expected purpose {' or '.join(PURPOSES)}, got {hello.purpose!r}",
+            code="unknown-message",
+        )
+    if peer.name is not None and hello.name != peer.name:
+        raise ProtocolError(
+            f"the certificate is {peer.name!r}'s, the client says {hello.name!r}",
+            code="unknown-client",
+        )
+    check_contract(contract, hello.contract)
+
+
+def check_contract(mine: Contract, text: str) -> None:
+    """Raise unless ``text`` is the contract ``mine``."""
+    version = _version(text)
+    if version not in (None, mine.version):
+        raise ContractError(
+            f"protocol version: {mine.version!r} here, {version!r} there",
+            code="version",
+        )
+    theirs = Contract.from_json(text)
+    try:
+        mine.check_same(theirs)
+    except ContractError as error:
+        if replace(theirs, fingerprint=mine.fingerprint) != mine:
+            raise
+        raise ContractError(str(error), code="wrong-fingerprint") from error
+
+
+def check_ready(name: str, before: int, ready: Ready) -> None:
+    """Raise unless a client has batches, and as many as it had ``before`` (0: none)."""
+    now = ready.batches
+    if not 1 <= now <= MOST_BATCHES:
+        raise ProtocolError(
+            f"{name}: expected 1 to {MOST_BATCHES} batches per epoch, got {now}",
+            code="contract-mismatch",
+        )
+    if before not in (0, now):
+        raise ProtocolError(
+            f"{name} had {before} batches per epoch, now {now}",
+            code="contract-mismatch",
+        )
+
+
+def _version(text: str) -> object:
+    """Return the version that a contract states, whatever else is in it."""
+    try:
+        terms = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return terms.get("version") if isinstance(terms, dict) else None
