@@ -5,9 +5,10 @@
 
     step       ResNet-18, batch 64: a step over the network / the same in one process
     protocol   a model that does nothing: a step / bare gRPC echoes of the same bytes
-    clients    steps per second with n connected clients / with one; memory of the server
+    clients    steps per second with n connected clients / with one; server's memory
 
-Server, client and echo are processes of their own, as when deployed. Set
+Server, client and echo are processes of their own, as when deployed; torch has two
+threads at either end where there is a model, one where there is none. Set
 OMP_WAIT_POLICY=PASSIVE to see ``step`` as on two machines: by default torch's idle
 threads keep a core busy for some milliseconds, here that is a core of the other end.
 """
@@ -100,7 +101,7 @@ class Bench:
 
     def protocol(self, count: int, steps: int) -> dict[str, float]:
         """Compare a step of no model with echoes; all four messages are as long."""
-        run = Run("nothing", steps=steps, values=count // (4 * BATCH))
+        run = Run("nothing", steps=steps, values=count // (4 * BATCH), threads=1)
         with ExitStack() as stack:
             address, _ = self._serve(stack, run)
             port, _ = stack.enter_context(serving("network_echo", str(self._certs)))
@@ -118,6 +119,7 @@ class Bench:
             steps=network_crowd.steps_for(windows),
             turn_steps=turn_steps,
             values=PAYLOAD_BYTES["32 KiB"] // (4 * BATCH),
+            threads=1,
         )
         run = Run(**{**vars(lone), "clients": clients})
         with ExitStack() as stack:

@@ -98,7 +98,8 @@ class Paced(Client):
     def run_turn(self, batches: BatchSource, steps: int) -> TurnReport:
         """Let ``pace`` take the steps of a turn, each of them when it likes."""
         inputs, labels = batches.batch(0)
-        self.pace(lambda: self.step(inputs, labels) and None, steps)
+        if steps:  # the last turn is for an evaluation, and there is no test set
+            self.pace(lambda: self.step(inputs, labels) and None, steps)
         return TurnReport(steps, steps * len(labels), 0.0)
 
 

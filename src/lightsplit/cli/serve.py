@@ -21,8 +21,6 @@ from lightsplit.training.coordinator import Coordinator
 from lightsplit.training.network import Endpoint
 from lightsplit.transports.credentials import TlsFiles
 
-TERMINATED_EXIT = 143
-
 
 @takes_experiment
 def serve(  # noqa: PLR0913
@@ -85,7 +83,8 @@ def serve(  # noqa: PLR0913
                 watch=display.watch,
             )
     if record is None:
-        console.err.print(f"stopped and saved; go on with --resume {folder.path}")
+        text = f"stopped and saved; go on with --resume {folder.path}"
+        console.err.print(text, soft_wrap=True, highlight=False)
         raise SystemExit(display.exit_code)
     if json:
         console.print_json(record)

@@ -296,7 +296,8 @@ class Course:
 
     def _check_not_beyond(self, total: int) -> None:
         """Refuse to call a run shorter than it already is."""
-        if self.progress.steps > total:
+        steps = self.progress.steps
+        if steps > total:
             raise ConfigError(
-                f"the run is at step {self.progress.steps}, beyond the {total} asked for"
+                f"the run is at step {steps}, beyond the {total} asked for"
             )

@@ -150,9 +150,11 @@ def serve(  # noqa: PLR0913
     )
     port = listener.start(endpoint.address)
     try:
-        while not coordinator.wait(_TICK_SECONDS):
+        while True:
             if not watch(coordinator, port):
                 coordinator.stop()
+            if coordinator.wait(_TICK_SECONDS):
+                break
         watch(coordinator, port)
     finally:
         listener.stop()

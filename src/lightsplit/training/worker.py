@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from lightsplit.errors import ProtocolError, RunError, TransportError
+from lightsplit.errors import ConfigError, ProtocolError, RunError, TransportError
 from lightsplit.protocol import (
     CodeMessage,
     Contract,
@@ -44,6 +44,10 @@ class Line(Protocol):
 
     def call(self, message: Message) -> Message:
         """Return the reply; raise TransportError when asking again may help."""
+        ...
+
+    def finish(self) -> None:
+        """Let the server know that all was read."""
         ...
 
     def close(self) -> None:
@@ -147,6 +151,8 @@ class Worker:
         self._code: CodeMessage | None = None
         self._is_clean = True
         self._initial = tensors.to_bytes(client.side.state())
+        if self.travels and key is None:
+            raise ConfigError("shared heads travel sealed: a key is needed")
         client.send = through(meter or ByteMeter(), self.send)
 
     @property
@@ -165,8 +171,10 @@ class Worker:
                 except TurnLostError as lost:
                     order = lost.order
             self._watch(order)
-            if self.travels and order.side:
+            if self.travels:
                 self._load(self._unseal(order.side, order.turn))
+            if self._line is not None:
+                self._line.finish()
             return order
         finally:
             if self._line is not None:
@@ -262,8 +270,7 @@ class Worker:
 
     @property
     def _sealing_key(self) -> SealingKey:
-        if self._key is None:
-            raise RunError("shared heads travel sealed: a key is needed")
+        assert self._key is not None  # noqa: S101
         return self._key
 
     def _call(self, message: Message) -> Message:
@@ -309,14 +316,25 @@ class Worker:
         welcome = self._call(Hello(self._name, self._contract.to_json()))
         if not isinstance(welcome, Welcome):
             raise ProtocolError(f"expected a welcome, got {type(welcome).__name__}")
-        if self._run not in ("", welcome.run):
-            raise ProtocolError(
-                f"the server speaks of run {welcome.run}, this client is in {self._run}"
-            )
-        self._client.index, self._run = welcome.index, welcome.run
-        if self._batches is None:
-            self._batches = self._make_batches(welcome.index)
+        self._take_place(welcome.run, welcome.index)
+        assert self._batches is not None  # noqa: S101
         return _order(self._call(Ready(len(self._batches))))
+
+    def _take_place(self, run: str, index: int) -> None:
+        """Be the client that the server says; once there was a turn, no other one."""
+        mine = (self._run, self._client.index)
+        if self._order is not None and mine != (run, index):
+            raise ProtocolError(
+                f"this client is number {mine[1]} in run {mine[0]}; "
+                f"the server says number {index} in run {run}"
+            )
+        if index >= self._contract.clients:
+            raise ProtocolError(
+                f"expected an index below {self._contract.clients}, got {index}"
+            )
+        if self._batches is None or mine[1] != index:
+            self._batches = self._make_batches(index)
+        self._run, self._client.index = run, index
 
 
 def _order(reply: Message) -> Grant | Finished:

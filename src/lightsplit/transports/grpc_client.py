@@ -2,10 +2,11 @@
 
 import queue
 from collections.abc import Iterator
+from contextlib import suppress
 
 import grpc
 
-from lightsplit.errors import TransportError
+from lightsplit.errors import ExchangeError, RemoteError, TransportError
 from lightsplit.protocol import Message
 from lightsplit.protocol.control import Refusal
 from lightsplit.protocol.wire import Reader, error_of, to_frames
@@ -19,7 +20,15 @@ _OPTIONS = [
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
+    # A new connection is a new one: no other channel's, and no waiting for its mood.
+    ("grpc.use_local_subchannel_pool", 1),
 ]
+_PERMANENT = {
+    grpc.StatusCode.UNIMPLEMENTED,
+    grpc.StatusCode.UNAUTHENTICATED,
+    grpc.StatusCode.PERMISSION_DENIED,
+}
+_BAD_CERTIFICATE = ("CERTIFICATE_VERIFY_FAILED", "hostname", "Hostname", "Peer name")
 
 
 class Connection:
@@ -60,8 +69,15 @@ class Connection:
             if reply is not None:
                 return reply
 
+    def finish(self) -> None:
+        """End the stream in good order: the server knows that all was read."""
+        self._frames.put(None)
+        with suppress(grpc.RpcError):
+            for _ in self._replies:
+                pass
+
     def close(self) -> None:
-        """End the stream."""
+        """End the stream, whatever its state."""
         self._frames.put(None)
         self._channel.close()
 
@@ -73,5 +89,16 @@ class Connection:
                 f"{self._address}: the server closed the connection"
             ) from None
         except grpc.RpcError as error:
-            details = error.details() if isinstance(error, grpc.Call) else str(error)
-            raise TransportError(f"{self._address}: {details}") from error
+            raise _error_of(self._address, error) from error
+
+
+def _error_of(address: str, error: grpc.RpcError) -> ExchangeError:
+    """Return what to raise: only some failures may pass if one tries again."""
+    code = error.code() if isinstance(error, grpc.Call) else None
+    details = (error.details() if isinstance(error, grpc.Call) else None) or str(code)
+    text = f"{address}: {details}"
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return TransportError(text, code="busy")
+    if code in _PERMANENT or any(sign in details for sign in _BAD_CERTIFICATE):
+        return RemoteError(text)
+    return TransportError(text)

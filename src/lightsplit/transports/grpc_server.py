@@ -7,6 +7,7 @@ waits.
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import grpc
 
@@ -14,6 +15,7 @@ from lightsplit.errors import ConfigError, LightSplitError
 from lightsplit.protocol import Message
 from lightsplit.protocol.wire import (
     PART_BYTES,
+    Limits,
     Reader,
     refusal_of,
     to_frames,
@@ -90,20 +92,32 @@ class SessionServer:
     def _handle(
         self, frames: Iterator[bytes], context: grpc.ServicerContext
     ) -> Iterator[bytes]:
+        reader = self._make_reader()
+        agreed, reader.limits = reader.limits, _at_the_door(reader.limits)
         try:
             name = peer_name(context) if self._credentials is not None else None
-            peer = Peer(name, context.cancel, context.is_active)
-            for message in self._session(peer, self._read(frames)):
+            peer = Peer(
+                name,
+                context.cancel,
+                context.is_active,
+                lambda: setattr(reader, "limits", agreed),
+            )
+            for message in self._session(peer, _read(reader, frames)):
                 yield from to_frames(message)
         except LightSplitError as error:
             yield from to_frames(refusal_of(error))
 
-    def _read(self, frames: Iterator[bytes]) -> Iterator[Message]:
-        reader = self._make_reader()
-        try:
-            for frame in frames:
-                message = reader.feed(frame)
-                if message is not None:
-                    yield message
-        except grpc.RpcError:
-            return
+
+def _at_the_door(limits: Limits) -> Limits:
+    """Return limits without sealed sides, for a client that has no turn yet."""
+    return replace(limits, side_bytes=limits.control_bytes)
+
+
+def _read(reader: Reader, frames: Iterator[bytes]) -> Iterator[Message]:
+    try:
+        for frame in frames:
+            message = reader.feed(frame)
+            if message is not None:
+                yield message
+    except grpc.RpcError:  # the client is gone
+        return

@@ -14,11 +14,14 @@ class Peer:
         name: its certificate's name; None in plain text, where it names itself.
         cancel: ends the session from outside.
         is_alive: says whether the connection still stands.
+        allow_sides: lets its messages bring a sealed side from now on; before, none of
+            them may be longer than what is said at the door.
     """
 
     name: str | None
     cancel: Callable[[], object]
     is_alive: Callable[[], bool]
+    allow_sides: Callable[[], object] = lambda: None
 
 
 Session = Callable[[Peer, Iterator[Message]], Iterator[Message]]

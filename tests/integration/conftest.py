@@ -1,0 +1,61 @@
+"""Runs over real sockets leave nothing behind: no thread, process or open line."""
+
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # for lab
+
+from lab.processes import Cluster, Zygote
+from lab.runs import NAMES
+
+from lightsplit.transports.certificates import CertificateFolder
+from lightsplit.transports.sealing import SealingKey
+
+
+@pytest.fixture(autouse=True)
+def _threads_end():
+    """Give gRPC's own threads the moment that they take after a channel is closed."""
+    before = set(threading.enumerate())
+    yield
+    deadline = time.monotonic() + 20
+    while set(threading.enumerate()) - before and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory):
+    """A folder as 'lightsplit certs' makes it, for the server and every client."""
+    folder = CertificateFolder(tmp_path_factory.mktemp("tls"))
+    folder.make_authority()
+    folder.make_server()
+    for name in NAMES:
+        folder.make_client(name)
+    return folder.path
+
+
+@pytest.fixture(scope="session")
+def _zygote():
+    with Zygote() as zygote:
+        yield zygote
+
+
+@pytest.fixture
+def zygote(_zygote):
+    """What starts commands as processes; none of them outlives the test."""
+    yield _zygote
+    _zygote.kill_all()
+
+
+@pytest.fixture
+def make_cluster(zygote, tmp_path):
+    """Return what makes a server and clients as processes, not yet started."""
+
+    def make(settings, **options):
+        SealingKey.generate().save(tmp_path / "clients.key")
+        return Cluster(zygote, tmp_path, settings=settings, **options)
+
+    return make

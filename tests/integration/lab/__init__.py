@@ -1,0 +1,1 @@
+"""What the laws of the network are tried with: runs, lines that break, processes."""

@@ -1,0 +1,174 @@
+"""Faults at moments chosen by what passes on the lines, never by the clock."""
+
+import contextlib
+import json
+import random
+import signal
+import time
+from types import SimpleNamespace
+
+from safetensors.torch import load_file
+
+from lab.processes import wait_until
+from lab.proxy import Frames, Proxy
+from lab.runs import NAMES, PATIENCE_SECONDS
+
+
+class Moments:
+    """Calls ``strike`` with the client's name after random numbers of messages.
+
+    ``strike`` returns whether it struck; if not, the next message is tried. What is
+    left of the message that was seen passes, or half of it, or nothing.
+    """
+
+    def __init__(self, strike, *, count, seed, longest_gap=10):
+        self.left = count
+        self._strike = strike
+        self._chance = random.Random(seed)  # noqa: S311  the same moments every time
+        self._longest_gap = longest_gap
+        self._wait = self._gap()
+        self._frames = {}
+
+    def watch(self, name):
+        """Return what a proxy of this client's line shows its chunks to."""
+
+        def look(direction, line, chunk):
+            key = (name, direction, line)
+            frames = self._frames.setdefault(key, Frames(direction))
+            for kind, _, _ in frames.feed(chunk):
+                if kind is not None and self._is_now() and self._strike(name):
+                    self.left -= 1
+                    self._wait = self._gap()
+                    return self._chance.choice((None, 0, len(chunk) // 2))
+            return None
+
+        return look
+
+    def _gap(self):
+        return self._chance.randint(1, self._longest_gap)
+
+    def _is_now(self):
+        self._wait -= 1
+        return self.left > 0 and self._wait <= 0
+
+
+@contextlib.contextmanager
+def lines(cluster, moments, port):
+    """Give every client a line of its own that shows all messages to ``moments``."""
+    with contextlib.ExitStack() as stack:
+        proxies = [
+            stack.enter_context(Proxy(port, moments.watch(name))) for name in NAMES
+        ]
+        cluster.ports = {n: p.port for n, p in zip(NAMES, proxies, strict=True)}
+        yield proxies
+
+
+def supervise(cluster, proxies, seconds=4 * PATIENCE_SECONDS):
+    """Start again whatever was killed, until all have ended well."""
+    deadline = time.monotonic() + seconds
+    done = set()
+    while len(done) < 1 + len(NAMES):
+        assert time.monotonic() < deadline, _logs(cluster)
+        for name, process in cluster.processes.items():
+            if process.code is None or name in done:
+                continue
+            assert process.code in (0, -signal.SIGKILL), _logs(cluster)
+            if process.code == 0:
+                done.add(name)
+            elif name == "server":
+                port = cluster.start_server()
+                for proxy in proxies:
+                    proxy.upstream_port = port
+            else:
+                cluster.start_client(name)
+        time.sleep(0.005)
+
+
+def left_behind(cluster):
+    """Return what the processes wrote, in the form of ``lab.runs.outcome``."""
+    server = cluster.folder / "server"
+    lines = (server / "metrics.jsonl").read_text().splitlines()
+    record = json.loads((server / "record.json").read_text())
+    content = next((server / "checkpoint").glob("step-*/progress.json"))
+    progress = json.loads(content.read_text())["progress"]
+    return SimpleNamespace(
+        server=load_file(server / "server.safetensors"),
+        clients=[
+            load_file(cluster.folder / name / "client.safetensors") for name in NAMES
+        ],
+        steps=record["steps"],
+        samples=record["samples"],
+        client_steps=progress["client_steps"],
+        history=[
+            {k: v for k, v in json.loads(line).items() if k not in ("seconds", "bytes")}
+            for line in lines
+        ],
+    )
+
+
+def is_away(coordinator, name):
+    """Say whether the server has no connection of this client."""
+    return next(m for m in coordinator.members if m.name == name).peer is None
+
+
+def wait_until_away(coordinator, name):
+    wait_until(lambda: is_away(coordinator, name), f"{name}'s absence")
+
+
+def _logs(cluster):
+    return {name: process.text for name, process in cluster.processes.items()}
+
+
+class CutMessages:
+    """Cuts a line in the middle of chosen messages: {kind: numbers of them}."""
+
+    def __init__(self, chosen):
+        self.chosen = {kind: set(numbers) for kind, numbers in chosen.items()}
+        self.cuts = []
+        self._seen = dict.fromkeys(chosen, 0)
+        self._frames = {}
+        self._passed = {}
+        self._cut_at = {}
+
+    def watch(self, name):
+        """Return what a proxy of this client's line shows its chunks to."""
+        return lambda direction, line, chunk: self._look((name, direction, line), chunk)
+
+    def _look(self, key, chunk):
+        frames = self._frames.setdefault(key, Frames(key[1]))
+        begin = self._passed.get(key, 0)
+        self._passed[key] = begin + len(chunk)
+        for kind, start, length in frames.feed(chunk):
+            if kind in self.chosen:
+                self._seen[kind] += 1
+                if self._seen[kind] in self.chosen[kind]:
+                    self._cut_at[key] = kind, start + length // 2
+        kind, at = self._cut_at.get(key, (None, self._passed[key] + 1))
+        if at > self._passed[key]:
+            return None
+        self.cuts.append(kind)
+        return max(at - begin, 0)
+
+
+class CutAnywhere:
+    """Cuts whichever line has the next byte of a random number."""
+
+    def __init__(self, *, count, seed, longest_gap_bytes):
+        self.left = count
+        self._chance = random.Random(seed)  # noqa: S311  the same bytes every time
+        self._longest = longest_gap_bytes
+        self._gap = self._chance.randint(1, longest_gap_bytes)
+
+    def watch(self, _name):
+        """Return what a proxy of this client's line shows its chunks to."""
+        return self._look
+
+    def _look(self, _direction, _line, chunk):
+        if not self.left:
+            return None
+        if self._gap > len(chunk):
+            self._gap -= len(chunk)
+            return None
+        at, self._gap = self._gap, self._chance.randint(1, self._longest)
+        self.left -= 1
+        return at

@@ -1,0 +1,76 @@
+"""A client that says what it is told to, legal or not."""
+
+import contextlib
+
+import grpc
+import torch
+
+from lightsplit.codecs import Code
+from lightsplit.protocol import CodeMessage, OutputGradient
+from lightsplit.protocol.control import Hello, Ready
+from lightsplit.protocol.wire import Reader, from_frames, to_frames
+from lightsplit.training.network import open_line
+from lightsplit.transports.grpc_server import SESSION
+
+BATCHES = 2  # of each client in lab.runs.SMALL
+
+
+class Caller:
+    """One connection to the server of a ``Network``, spoken by hand."""
+
+    def __init__(self, network, name="alice", **options):
+        codec = network.server_job.codec
+        self.name = name
+        self.network = network
+        self.line = open_line(
+            options.get("endpoint") or network.endpoint(name), network.contract, codec
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_exc):
+        self.line.close()
+
+    def call(self, message):
+        return self.line.call(message)
+
+    def hello(self, *, name=None, contract=None, purpose="train"):
+        text = self.network.contract.to_json() if contract is None else contract
+        return self.call(Hello(name or self.name, text, purpose))
+
+    def enter(self):
+        """Say hello and wait for a turn; return the grant."""
+        self.index = self.hello().index
+        return self.call(Ready(BATCHES))
+
+    def code(self, step, *, client=None, rows=16, **more):
+        values = torch.full((rows, self.network.contract.code_size), 0.5)
+        index = self.index if client is None else client
+        return CodeMessage(index, step, Code(values), **more)
+
+    def gradient(self, step, *, client=None, rows=16):
+        values = torch.full((rows, *self.network.contract.output_shape), 1e-3)
+        return OutputGradient(self.index if client is None else client, step, values)
+
+    def send_frame(self, frame):
+        """Send bytes as they are and return what comes back."""
+        self.line._frames.put(frame)
+        return from_frames([self.line._next_frame()])
+
+
+def streams(port, frames_of_each):
+    """Open one stream after the other on one connection; yield what comes back."""
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        method = channel.stream_stream(SESSION)
+        for frames in frames_of_each:
+            call = method(iter(frames))
+            reader = Reader()
+            got = []
+            with contextlib.suppress(grpc.RpcError):
+                got = [reader.feed(frame) for frame in call]
+            yield got
+
+
+def first_frame(message):
+    return to_frames(message)[0]

@@ -1,0 +1,81 @@
+"""A process that has everything imported and forks a command in milliseconds.
+
+stdin:   {"argv": ["lightsplit", …], "log": path}      start a command
+stdout:  {"pid": 123}                                  it runs
+         {"pid": 123, "code": -9}                      it is over
+
+A child is a process of its own, with the command line's own entry; only the seconds
+that importing torch takes are saved. The end of stdin kills whatever still runs.
+"""
+
+import json
+import os
+import select
+import signal
+import sys
+
+
+def main():
+    import lightsplit.cli.app  # noqa: F401  once, before the forks
+    from lightsplit.experiments import build, make_experiment
+
+    build(make_experiment({"train_limit": 20, "clients": 2, "projection": "dct"}))
+    running = set()
+    say({"pid": os.getpid()})
+    while True:
+        ready, _, _ = select.select([sys.stdin], [], [], 0.02)
+        if ready:
+            line = sys.stdin.readline()
+            if not line:
+                break
+            running.add(start(json.loads(line)))
+        reap(running)
+    for pid in running:
+        os.kill(pid, signal.SIGKILL)
+
+
+def start(order):
+    pid = os.fork()
+    if pid:
+        say({"pid": pid})
+        return pid
+    log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    null = os.open(os.devnull, os.O_RDONLY)
+    for number, target in ((null, 0), (log, 1), (log, 2)):
+        os.dup2(number, target)
+    sys.argv = order["argv"]
+    return run()
+
+
+def run():
+    from lightsplit.cli.app import main as command
+
+    code = 0
+    try:
+        command()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    except BaseException:  # noqa: BLE001  the log shows it
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def reap(running):
+    while running:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if not pid:
+            return
+        running.discard(pid)
+        say({"pid": pid, "code": os.waitstatus_to_exitcode(status)})
+
+
+def say(fact):
+    sys.stdout.write(json.dumps(fact) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""``lightsplit serve`` and ``lightsplit join`` as an owner starts them, over mTLS."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+from lab.faults import left_behind
+from lab.processes import Cluster, options, wait_until
+from lab.proxy import Frames, Proxy
+from lab.runs import NAMES, assert_same_weights, reference
+
+from lightsplit.transports.sealing import SealingKey
+
+
+class Shell:
+    """Starts every command as an interpreter of its own, like a terminal."""
+
+    def __init__(self):
+        self._all = []
+
+    def start(self, log, *argv):
+        with log.open("w") as file:
+            started = subprocess.Popen(
+                [sys.executable, "-m", "lightsplit.cli.app", *map(str, argv)],
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+            )
+        self._all.append(started)
+        return Terminal(started, log)
+
+    def close(self):
+        for process in self._all:
+            process.kill()
+            process.wait()
+
+
+class Terminal:
+    def __init__(self, process, log):
+        self._process = process
+        self._log = log
+
+    @property
+    def code(self):
+        return self._process.poll()
+
+    @property
+    def text(self):
+        return self._log.read_text()
+
+
+@pytest.fixture
+def shell():
+    shell = Shell()
+    yield shell
+    shell.close()
+
+
+@pytest.mark.slow
+def test_a_server_and_three_clients_are_the_run_in_one_process(
+    shell, certificates, tmp_path
+):
+    SealingKey.generate().save(tmp_path / "clients.key")
+    certs = ["--certs", certificates]
+    cluster = Cluster(shell, tmp_path, settings={}, serve=certs, join=certs)
+    cluster.ports = dict.fromkeys(NAMES, cluster.start_server())
+    for name in NAMES:
+        cluster.start_client(name)
+    wait_until(
+        lambda: all(p.code is not None for p in cluster.processes.values()),
+        "the end",
+        seconds=200,
+    )
+    assert {p.code for p in cluster.processes.values()} == {0}, cluster.server.text
+    assert_same_weights(left_behind(cluster), reference())
+
+
+class FirstAnswer:
+    """Notes that the server has answered somebody."""
+
+    def __init__(self):
+        self.came = threading.Event()
+        self._frames = {}
+
+    def look(self, direction, line, chunk):
+        frames = self._frames.setdefault((direction, line), Frames(direction))
+        if frames.feed(chunk) and direction == "down":
+            self.came.set()
+
+
+@pytest.fixture
+def started(make_cluster):
+    """Return what starts a server and clients; the line follows a server that moves."""
+    with contextlib.ExitStack() as stack:
+
+        def start(settings, serve=(), names=NAMES):
+            cluster = make_cluster(
+                settings, serve=serve, join=("--give-up-seconds", 60)
+            )
+            answer = FirstAnswer()
+            proxy = stack.enter_context(Proxy(cluster.start_server(), answer.look))
+            cluster.ports = dict.fromkeys(NAMES, proxy.port)
+            cluster.proxy, cluster.first_answer = proxy, answer.came
+            for name in names:
+                cluster.start_client(name)
+            return cluster
+
+        yield start
+
+
+def restart_server(cluster):
+    cluster.proxy.upstream_port = cluster.start_server()
+
+
+def assert_ends_like_one_process(cluster, **settings):
+    assert [cluster.clients[name].wait() for name in NAMES] == [0, 0, 0]
+    assert cluster.server.wait() == 0, cluster.server.text
+    assert_same_weights(left_behind(cluster), reference(**settings))
+
+
+def checkpoint_after(cluster, step):
+    """Wait until the server has saved a checkpoint at ``step`` or later."""
+    folder = cluster.folder / "server" / "checkpoint"
+    wait_until(
+        lambda: any(
+            int(path.name.removeprefix("step-")) >= step
+            for path in folder.glob("step-????????")
+        ),
+        "a checkpoint",
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_asked_to_stop_saves_and_can_be_gone_on_with(number, started):
+    settings = {"epochs": 8}
+    cluster = started(settings, serve=["--checkpoint-every", 4])
+    checkpoint_after(cluster, 8)
+    cluster.server.signal(number)
+    assert cluster.server.wait() == 128 + number
+    assert f"--resume {cluster.folder / 'server'}" in cluster.server.text
+    assert not (cluster.folder / "server" / "record.json").exists()
+    restart_server(cluster)
+    assert_ends_like_one_process(cluster, **settings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_client_that_leaves_by_a_signal_can_come_back(number, started):
+    settings = {"epochs": 6, "heads": "private"}
+    cluster = started(settings, serve=["--checkpoint-every", 1])
+    for at, name in enumerate(NAMES):
+        checkpoint_after(cluster, 5 * at + 2)
+        cluster.clients[name].signal(number)
+        assert cluster.clients[name].wait() == 128 + number
+        assert "start the same command again" in cluster.clients[name].text
+        cluster.start_client(name)
+    assert_ends_like_one_process(cluster, **settings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", ["alice", "carol"])
+def test_a_server_killed_before_its_first_checkpoint_starts_over(first, started):
+    cluster = started({}, names=[first])
+    assert cluster.first_answer.wait(60)
+    cluster.server.signal(signal.SIGKILL)
+    cluster.server.wait()
+    assert not (cluster.folder / "server" / "checkpoint").exists()
+    restart_server(cluster)
+    for name in set(NAMES) - {first}:
+        cluster.start_client(name)
+    assert_ends_like_one_process(cluster)
+
+
+@pytest.mark.slow
+def test_a_finished_run_can_be_served_for_predictions(started, zygote):
+    cluster = started({})
+    assert_ends_like_one_process(cluster)
+    (cluster.folder / "server" / "record.json").unlink()  # as if killed before it
+    restart_server(cluster)
+    done = zygote.start(
+        cluster.folder / "predict.log",
+        *("predict", *options(), "--name", "bob", "--json"),
+        *("--address", f"127.0.0.1:{cluster.proxy.port}"),
+        *("--key", cluster.folder / "clients.key"),
+    )
+    assert done.wait() == 0, done.text
+    accuracy = reference().history[-1]["test_accuracy"]
+    assert f'"accuracy": {accuracy}' in done.text
+    cluster.server.signal(signal.SIGTERM)
+    assert_ends_like_one_process(cluster)

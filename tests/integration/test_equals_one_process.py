@@ -1,0 +1,75 @@
+"""A run over mutual TLS is the run in one process, bit for bit, byte for byte."""
+
+import itertools
+from types import SimpleNamespace
+
+import pytest
+from lab.runs import NAMES, Network, assert_same_weights, reference
+
+MATRIX = list(
+    itertools.product(
+        ("shared", "private"),
+        ("raw", "lightsplit-f", "lightsplit-l"),
+        ("u", "vanilla"),
+        (1, 2, 0),
+    )
+)
+THREE_BATCHES = {"train_limit": 144, "test_limit": 8, "epochs": 1}  # of each client
+
+
+@pytest.mark.parametrize(("heads", "codec", "topology", "turn_steps"), MATRIX)
+def test_three_clients_over_mutual_tls_leave_the_same_bits(
+    heads, codec, topology, turn_steps, certificates, tmp_path
+):
+    settings = {"heads": heads, "codec": codec, "topology": topology}
+    settings |= THREE_BATCHES | {"turn_steps": turn_steps}
+    expected = reference(**settings)
+    with Network(tmp_path, tls=certificates, **settings) as network:
+        network.join_all()
+        got = network.finish()
+    assert_same_weights(got, expected)
+    assert got.bytes == expected.bytes
+    assert {name: end.reason for name, end in network.ends.items()} == dict.fromkeys(
+        NAMES, "schedule"
+    )
+
+
+@pytest.mark.parametrize("heads", ["shared", "private"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"max_steps": 7},
+        {"patience": 1, "eval_every": 1, "lr": 1e-9, "epochs": 8},
+        {"eval_every": 2, "turn_steps": 2, "alpha": 0.3, "train_limit": 150},
+        {"wcc": 0.01, "optimizer": "sgd", "momentum": 0.9},
+    ],
+    ids=["max_steps", "patience", "uneven", "wcc"],
+)
+def test_a_run_ends_where_it_ends_in_one_process(heads, more, tmp_path):
+    settings = {"heads": heads, **more}
+    expected = reference(**settings)
+    with Network(tmp_path, **settings) as network:
+        network.join_all()
+        got = network.finish()
+    assert_same_weights(got, expected)
+    reasons = {end.reason for end in network.ends.values()}
+    assert reasons == {"patience" if "patience" in more else "schedule"}
+
+
+@pytest.mark.parametrize("heads", ["shared", "private"])
+def test_clients_that_report_nothing_train_the_same(heads, tmp_path):
+    with Network(tmp_path, heads=heads) as network:
+        network.join_all(reports=False)
+        got = network.finish()
+    assert got.history == []
+    assert all(member.loss is None for member in network.coordinator.members)
+    expected = vars(reference(heads=heads)) | {"history": []}
+    assert_same_weights(got, SimpleNamespace(**expected))
+
+
+def test_one_client_of_its_own_needs_no_key(tmp_path):
+    settings = {"clients": 1, "train_limit": 48}
+    with Network(tmp_path, names=["alice"], **settings) as network:
+        network.join("alice", key=None)
+        got = network.finish()
+    assert_same_weights(got, reference(**settings))

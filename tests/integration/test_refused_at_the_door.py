@@ -1,0 +1,264 @@
+"""Who is not let in hears why; the server and the honest run go on."""
+
+import contextlib
+import dataclasses
+import json
+from datetime import UTC, datetime, timedelta
+
+import grpc
+import pytest
+from lab.lines import Caller
+from lab.processes import wait_until
+from lab.runs import NAMES, Network, assert_same_weights, reference
+
+from lightsplit.errors import (
+    ConfigError,
+    ContractError,
+    RemoteError,
+    TransportError,
+)
+from lightsplit.experiments import make_experiment
+from lightsplit.experiments.pieces import load_parts, make_codec_and_contract
+from lightsplit.protocol.control import Ready
+from lightsplit.training.network import Endpoint, open_line
+from lightsplit.transports.certificates import CertificateFolder
+from lightsplit.transports.credentials import TlsFiles
+from lightsplit.transports.grpc_client import Connection
+
+
+@pytest.fixture
+def network(tmp_path):
+    with Network(tmp_path, plan={"step_timeout_seconds": 5.0}) as network:
+        yield network
+
+
+@pytest.fixture
+def secure(certificates, tmp_path):
+    with Network(tmp_path, tls=certificates) as network:
+        yield network
+
+
+def refused(network, kind, code, *texts, name="alice", **hello):
+    with Caller(network, name) as caller, pytest.raises(kind) as caught:
+        caller.hello(**hello)
+    assert caught.value.code == code
+    for text in texts:
+        assert text in str(caught.value)
+
+
+def finish_honestly(network):
+    network.join_all()
+    assert_same_weights(network.finish(), reference())
+
+
+TERMS = {
+    "model": "resnet18",
+    "cut": "l1",
+    "topology": "vanilla",
+    "heads": "private",
+    "activation_shape": (16, 4, 4),
+    "codec": "raw",
+    "codec_options": {"seed": 1},
+    "code_size": 7,
+    "seed": 9,
+    "clients": 4,
+    "batch_size": 8,
+    "turn_steps": 0,
+}
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_another_term_is_refused_with_both_values(term, network):
+    theirs = dataclasses.replace(network.contract, **{term: TERMS[term]})
+    mine = getattr(network.contract, term)
+    refused(
+        network,
+        ContractError,
+        "contract-mismatch",
+        f"{term}: {mine!r} here, {TERMS[term]!r} there",
+        contract=theirs.to_json(),
+    )
+
+
+def test_another_projection_of_the_same_terms_has_its_own_code(network):
+    theirs = dataclasses.replace(network.contract, fingerprint="0123abcd")
+    mine = network.contract.fingerprint
+    texts = (f"{mine!r} here", "'0123abcd' there")
+    refused(
+        network, ContractError, "wrong-fingerprint", *texts, contract=theirs.to_json()
+    )
+
+
+def test_a_client_with_another_projection_seed_is_refused(network):
+    experiment = make_experiment({**network.experiment.model_dump(), "seed": 5})
+    _, theirs = make_codec_and_contract(experiment, load_parts(experiment))
+    assert theirs.fingerprint != network.contract.fingerprint
+    refused(
+        network,
+        ContractError,
+        "contract-mismatch",
+        f"fingerprint: {network.contract.fingerprint!r} here, {theirs.fingerprint!r}",
+        contract=theirs.to_json(),
+    )
+
+
+@pytest.mark.parametrize("more", [{}, {"a_term_of_the_future": 1}])
+def test_another_version_has_its_own_code(more, network):
+    terms = {**json.loads(network.contract.to_json()), "version": 2, **more}
+    texts = ("version: 1 here, 2 there",)
+    refused(network, ContractError, "version", *texts, contract=json.dumps(terms))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "[" * 20000, '{"version": 1}', "1e999"])
+def test_what_is_no_contract_is_refused(text, network):
+    refused(network, ContractError, "contract-mismatch", contract=text)
+
+
+def test_an_unknown_purpose_is_refused(network):
+    texts = ("train or predict", "'audit'")
+    refused(network, RemoteError, "unknown-message", *texts, purpose="audit")
+
+
+@pytest.mark.parametrize("purpose", ["train", "predict"])
+def test_a_name_that_is_not_on_the_list_is_refused(purpose, network):
+    texts = ("'mallory' is not among the 3 clients: alice, bob, carol",)
+    refused(
+        network, RemoteError, "unknown-client", *texts, name="mallory", purpose=purpose
+    )
+
+
+@pytest.mark.parametrize("batches", [0, 2**21, 2**63])
+def test_an_impossible_number_of_batches_is_refused(batches, network):
+    with Caller(network) as caller:
+        caller.hello()
+        with pytest.raises(ContractError, match=f"1 to 1048576 .* got {batches}"):
+            caller.call(Ready(batches))
+
+
+def test_other_batches_than_before_are_refused(network):
+    with Caller(network) as caller:
+        caller.hello()
+        caller.line._frames.put(b"\x3a\x02\x08\x02")  # Ready(2)
+        wait_until(lambda: network.coordinator.members[0].batches, "Ready")
+    with Caller(network) as caller:
+        caller.hello()
+        with pytest.raises(ContractError, match="had 2 batches per epoch, now 3"):
+            caller.call(Ready(3))
+
+
+def test_after_all_refusals_the_run_is_as_it_would_have_been(network):
+    for name, kind in (("mallory", RemoteError), ("alice", ContractError)):
+        refused(network, kind, "unknown-client" if name == "mallory" else "version",
+                name=name, contract=None if name == "mallory" else '{"version": 3}')
+    finish_honestly(network)
+
+
+# Certificates.
+
+
+def test_a_client_of_the_right_authority_must_be_on_the_list(
+    secure, certificates, tmp_path
+):
+    CertificateFolder(certificates).make_client("mallory")
+    texts = ("'mallory' is not among the 3 clients",)
+    refused(secure, RemoteError, "unknown-client", *texts, name="mallory")
+    finish_honestly(secure)
+
+
+def test_a_client_cannot_speak_under_the_name_of_another(secure):
+    with Caller(secure, "bob") as caller, pytest.raises(RemoteError) as caught:
+        caller.hello(name="alice")
+    assert caught.value.code == "unknown-client"
+    assert "the certificate is 'bob's, the client says 'alice'" in str(caught.value)
+
+
+@pytest.fixture
+def foreign(tmp_path):
+    """Another authority, with the same names."""
+    folder = CertificateFolder(tmp_path / "foreign")
+    folder.make_authority()
+    folder.make_server()
+    folder.make_client("alice")
+    return folder
+
+
+def test_the_server_of_another_authority_is_not_tried_again(secure, foreign):
+    endpoint = Endpoint(
+        f"127.0.0.1:{secure.port}", TlsFiles.of_client(foreign.path, "alice")
+    )
+    with Caller(secure, endpoint=endpoint) as caller, pytest.raises(RemoteError):
+        caller.hello()
+
+
+def connect_with(secure, ca, certificate, key):
+    """Connect with files that our own checks would refuse before."""
+    credentials = grpc.ssl_channel_credentials(
+        ca.read_bytes(), key.read_bytes(), certificate.read_bytes()
+    )
+    reader = open_line(secure.endpoint("alice"), secure.contract, secure.server_job.codec)
+    line = Connection(f"127.0.0.1:{secure.port}", reader._reader, credentials)
+    reader.close()
+    return line
+
+
+def refused_by_tls(secure, ca, certificate, key):
+    line = connect_with(secure, ca, certificate, key)
+    with contextlib.closing(line), pytest.raises(TransportError):
+        line.call(Ready(1))
+
+
+def test_a_certificate_of_another_authority_does_not_get_in(
+    secure, certificates, foreign
+):
+    own = CertificateFolder(certificates)
+    refused_by_tls(
+        secure, own.ca, foreign.client("alice"), foreign.client_key("alice")
+    )
+    mixed = TlsFiles(own.ca, foreign.client("alice"), foreign.client_key("alice"))
+    with pytest.raises(ConfigError, match="was not signed by"):
+        Caller(secure, endpoint=Endpoint(f"127.0.0.1:{secure.port}", mixed))
+    finish_honestly(secure)
+
+
+def test_an_expired_certificate_does_not_get_in(secure, certificates):
+    own = CertificateFolder(certificates)
+    long_ago = datetime.now(UTC) - timedelta(days=30)
+    own.make_client("dora", days=1, starts=long_ago)
+    try:
+        with pytest.raises(ConfigError, match=r"dora\.crt expired on"):
+            Caller(secure, "dora")
+        refused_by_tls(secure, own.ca, own.client("dora"), own.client_key("dora"))
+    finally:
+        own.client("dora").unlink()
+    finish_honestly(secure)
+
+
+def test_the_servers_own_certificate_is_no_clients(secure, certificates):
+    own = CertificateFolder(certificates)
+    refused_by_tls(secure, own.ca, own.server, own.server_key)
+
+
+def test_plain_text_does_not_get_in_where_tls_is_spoken(secure):
+    endpoint = Endpoint(f"127.0.0.1:{secure.port}")
+    with Caller(secure, endpoint=endpoint) as caller, pytest.raises(TransportError):
+        caller.hello()
+
+
+# Connections.
+
+
+def test_one_connection_more_than_allowed_is_busy_and_idle_ones_are_cut(tmp_path):
+    plan = {"step_timeout_seconds": 2.0}
+    with Network(tmp_path, plan=plan) as network, contextlib.ExitStack() as stack:
+        limit = 2 * len(NAMES) + 8
+        idle = [stack.enter_context(Caller(network)) for _ in range(limit)]
+        for caller in idle:  # a stream counts from its first byte
+            caller.line._frames.put(b"")
+        for _ in range(40):
+            with Caller(network) as one_more, contextlib.suppress(RemoteError):
+                try:
+                    one_more.hello()
+                except TransportError as error:
+                    assert error.code == "busy"
+                    break
+        finish_honestly(network)
