@@ -9,7 +9,7 @@ import pytest
 
 SETTINGS = [
     *("--train-limit", "320", "--test-limit", "50", "--batch-size", "16"),
-    *("--clients", "4", "--epochs", "6", "--projection", "dct", "--wcc", "0.01"),
+    *("--clients", "4", "--epochs", "3", "--projection", "dct", "--wcc", "0.01"),
 ]
 
 
@@ -26,11 +26,11 @@ def wait_for(path, process, seconds=90):
 
 
 @pytest.mark.slow
-def test_a_run_killed_three_times_ends_like_one_that_was_not(tmp_path):
+def test_a_run_killed_twice_ends_like_one_that_was_not(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     subprocess.run(command(*SETTINGS, "--out", str(whole)), check=True)
     arguments = [*SETTINGS, "--out", str(killed), "--checkpoint-every", "3"]
-    for step in (3, 30, 75):
+    for step in (3, 33):
         process = subprocess.Popen(command(*arguments))
         wait_for(killed / "checkpoint" / f"step-{step:08d}", process)
         process.send_signal(signal.SIGKILL)

@@ -24,7 +24,7 @@ def check_hello(hello: Hello, peer: Peer, contract: Contract) -> None:
         )
     if peer.name is not None and hello.name != peer.name:
         raise ProtocolError(
-            f"the certificate is {peer.name!r}'s, the client says {hello.name!r}",
+            f"the certificate names {peer.name!r}, the client {hello.name!r}",
             code="unknown-client",
         )
     check_contract(contract, hello.contract)

@@ -7,8 +7,8 @@ import torch
 
 from lightsplit.codecs import Code
 from lightsplit.protocol import CodeMessage, OutputGradient
-from lightsplit.protocol.control import Hello, Ready
-from lightsplit.protocol.wire import Reader, from_frames, to_frames
+from lightsplit.protocol.control import Hello, Ready, Refusal
+from lightsplit.protocol.wire import Reader, error_of, from_frames, to_frames
 from lightsplit.training.network import open_line
 from lightsplit.transports.grpc_server import SESSION
 
@@ -34,6 +34,18 @@ class Caller:
 
     def call(self, message):
         return self.line.call(message)
+
+    def post(self, message):
+        """Send a message and do not wait for the answer."""
+        for frame in to_frames(message):
+            self.line._frames.put(frame)
+
+    def take(self):
+        """Return an answer that is still owed."""
+        message = self.line._reader.feed(self.line._next_frame())
+        if isinstance(message, Refusal):
+            raise error_of(message)
+        return message
 
     def hello(self, *, name=None, contract=None, purpose="train"):
         text = self.network.contract.to_json() if contract is None else contract
