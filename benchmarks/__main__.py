@@ -5,7 +5,7 @@ import platform
 
 import torch
 
-from benchmarks import projection, step
+from benchmarks import network, projection, step
 
 
 def main() -> None:
@@ -18,6 +18,7 @@ def main() -> None:
         },
         "step": step.measure(),
         "projection": projection.measure(),
+        "network": network.measure(),
     }
     print(json.dumps(results, indent=2))
 

@@ -4,8 +4,8 @@
     python examples/network_own_model.py client alice      (in a second terminal)
     python examples/network_own_model.py client bob        (in a third)
 
-On one machine this needs nothing else. With a folder ``tls`` made by ``lightsplit certs
-tls --client alice --client bob`` all ends use mutual TLS; between machines they must.
+On one machine this needs nothing else. With a folder ``pki`` made by ``lightsplit certs
+pki --client alice --client bob`` all ends use mutual TLS; between machines they must.
 """
 
 import sys
@@ -29,7 +29,7 @@ from lightsplit.training.network import (
 from lightsplit.transports.credentials import TlsFiles
 
 ADDRESS = "127.0.0.1:7443"
-TLS = Path("tls")
+PKI = Path("pki")
 RUN = Path("runs/own-model")  # the server's; remove it to begin anew
 OWNERS = ["alice", "bob"]
 ADAM = partial(torch.optim.Adam, lr=2e-3)
@@ -71,7 +71,7 @@ def make_parts():
 def run_server():
     parts, codec, contract = make_parts()
     server = Server(ServerSide(parts.backbone, codec, ADAM))
-    tls = TlsFiles.of_server(TLS) if TLS.exists() else None
+    tls = TlsFiles.of_server(PKI) if PKI.exists() else None
     run = serve(
         server,
         contract,
@@ -94,7 +94,7 @@ def run_client(name):
     loader = DataLoader(mine, batch_size=32, shuffle=True)
 
     client = Client(ClientSide(parts.head, parts.tail, codec, ADAM), send=None)
-    tls = TlsFiles.of_client(TLS, name) if TLS.exists() else None
+    tls = TlsFiles.of_client(PKI, name) if PKI.exists() else None
     finished = join(
         client,
         contract,

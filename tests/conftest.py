@@ -25,8 +25,11 @@ def _no_environment_leak():
 def _no_thread_leak():
     before = {thread.ident for thread in threading.enumerate()}
     yield
-    left = [t.name for t in threading.enumerate() if t.ident not in before]
-    assert not left, f"the test left threads running: {left}"
+    left = [t for t in threading.enumerate() if t.ident not in before]
+    for thread in left:
+        thread.join(timeout=10)  # gRPC's and rich's end a moment after they are closed
+    running = [thread.name for thread in left if thread.is_alive()]
+    assert not running, f"the test left threads running: {running}"
 
 
 def _environment():

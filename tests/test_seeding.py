@@ -54,3 +54,10 @@ def test_numpy_generators_of_the_same_names_draw_the_same():
     first = seeding.numpy_generator(0, "order", 1).permutation(50).tolist()
     assert seeding.numpy_generator(0, "order", 1).permutation(50).tolist() == first
     assert seeding.numpy_generator(0, "order", 2).permutation(50).tolist() != first
+
+
+def test_a_scope_draws_what_torch_draws_from_the_derived_seed():
+    with seeding.scope(3, "client", 1):
+        ours = torch.rand(5)
+    torch.manual_seed(seeding.derive(3, "client", 1))
+    assert torch.equal(ours, torch.rand(5))

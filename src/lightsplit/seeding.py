@@ -34,7 +34,17 @@ def numpy_generator(seed: int, *names: int | str) -> np.random.Generator:
 @contextmanager
 def scope(seed: int, *names: int | str) -> Iterator[None]:
     """Run the block with torch's generators seeded for ``names``; then restore them."""
-    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
-    with torch.random.fork_rng(devices):
-        torch.manual_seed(derive(seed, *names))
+    drawn = derive(seed, *names)
+    if torch.cuda.is_available():
+        with torch.random.fork_rng([torch.cuda.current_device()]):
+            torch.manual_seed(drawn)
+            yield
+        return
+    # torch.manual_seed looks for every kind of device; three times a step that is felt.
+    generator = torch.default_generator
+    before = generator.get_state()
+    generator.manual_seed(drawn)
+    try:
         yield
+    finally:
+        generator.set_state(before)

@@ -19,8 +19,9 @@ from lightsplit.errors import (
 )
 from lightsplit.experiments import make_experiment
 from lightsplit.experiments.pieces import load_parts, make_codec_and_contract
+from lightsplit.protocol import Reader
 from lightsplit.protocol.control import Ready
-from lightsplit.training.network import Endpoint, open_line
+from lightsplit.training.network import Endpoint
 from lightsplit.transports.certificates import CertificateFolder
 from lightsplit.transports.credentials import TlsFiles
 from lightsplit.transports.grpc_client import Connection
@@ -109,7 +110,9 @@ def test_another_version_has_its_own_code(more, network):
     refused(network, ContractError, "version", *texts, contract=json.dumps(terms))
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "[" * 20000, '{"version": 1}', "1e999"])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", "[" * 20000, '{"version": 1}', "1e999"]
+)
 def test_what_is_no_contract_is_refused(text, network):
     refused(network, ContractError, "contract-mismatch", contract=text)
 
@@ -186,7 +189,8 @@ def test_the_server_of_another_authority_is_not_tried_again(secure, foreign):
     endpoint = Endpoint(
         f"127.0.0.1:{secure.port}", TlsFiles.of_client(foreign.path, "alice")
     )
-    with Caller(secure, endpoint=endpoint) as caller, pytest.raises(RemoteError):
+    refused = pytest.raises(RemoteError, match="not a server of our authority")
+    with Caller(secure, endpoint=endpoint) as caller, refused:
         caller.hello()
 
 
@@ -195,10 +199,8 @@ def connect_with(secure, ca, certificate, key):
     credentials = grpc.ssl_channel_credentials(
         ca.read_bytes(), key.read_bytes(), certificate.read_bytes()
     )
-    reader = open_line(secure.endpoint("alice"), secure.contract, secure.server_job.codec)
-    line = Connection(f"127.0.0.1:{secure.port}", reader._reader, credentials)
-    reader.close()
-    return line
+    reader = Reader(secure.expectation)
+    return Connection(f"127.0.0.1:{secure.port}", reader, credentials)
 
 
 def refused_by_tls(secure, ca, certificate, key):
@@ -211,9 +213,7 @@ def test_a_certificate_of_another_authority_does_not_get_in(
     secure, certificates, foreign
 ):
     own = CertificateFolder(certificates)
-    refused_by_tls(
-        secure, own.ca, foreign.client("alice"), foreign.client_key("alice")
-    )
+    refused_by_tls(secure, own.ca, foreign.client("alice"), foreign.client_key("alice"))
     mixed = TlsFiles(own.ca, foreign.client("alice"), foreign.client_key("alice"))
     with pytest.raises(ConfigError, match="was not signed by"):
         Caller(secure, endpoint=Endpoint(f"127.0.0.1:{secure.port}", mixed))

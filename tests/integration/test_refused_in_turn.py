@@ -24,9 +24,9 @@ from lab.runs import (
 from lightsplit.codecs import Code
 from lightsplit.errors import ExchangeError, RemoteError, TransportError
 from lightsplit.protocol import CodeMessage, OutputGradient
+from lightsplit.protocol._pb import lightsplit_pb2 as pb
 from lightsplit.protocol.control import Hello, Ready, TurnDone
 from lightsplit.protocol.wire import PART_BYTES, to_frames
-from lightsplit.protocol._pb import lightsplit_pb2 as pb
 
 
 def with_values(message, values):
@@ -257,7 +257,9 @@ def test_a_client_out_of_turn_cannot_mix_its_graph_with_anothers(tmp_path):
         bob.post(bob.gradient(0))
         bob.post(bob.code(0))
         gradient = alice.call(alice.gradient(0))
-        assert_same_tensors(output.output.values, alone.handle(alice.code(0)).output.values)
+        assert_same_tensors(
+            output.output.values, alone.handle(alice.code(0)).output.values
+        )
         assert_same_tensors(gradient.gradient, alone.handle(alice.gradient(0)).gradient)
         alice.post(TurnDone(0, b"sealed"))
         assert bob.take().turn == 1

@@ -98,6 +98,11 @@ def join_experiment(
     dataset = pieces.load_dataset(experiment, membership.data_dir)
     parts = pieces.load_parts(experiment)
     codec, contract = pieces.make_codec_and_contract(experiment, parts)
+    batches = [
+        pieces.make_batches(experiment, dataset.train, held, index)
+        for index, held in enumerate(split_data(experiment, dataset))
+    ]
+    pieces.check_single_samples(batches, [parts.whole, codec.encoder, codec.decoder])
     side = pieces.make_client_side(experiment, parts, codec)
     meter = ByteMeter()
     client = pieces.make_client(experiment, side, _not_connected)
@@ -106,9 +111,7 @@ def join_experiment(
         contract,
         endpoint,
         name=membership.name,
-        batches=lambda index: pieces.make_batches(
-            experiment, dataset.train, split_data(experiment, dataset)[index], index
-        ),
+        batches=batches.__getitem__,
         options=JoinOptions(
             key=membership.key,
             state_folder=membership.folder,

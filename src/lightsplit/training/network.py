@@ -10,6 +10,7 @@ refused at the door.
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -144,7 +145,7 @@ def serve(  # noqa: PLR0913
     )
     listener = SessionServer(
         coordinator.session,
-        lambda: _reader(contract, server.side.codec),
+        partial(Reader, make_expectation(contract, server.side.codec)),
         credentials=server_credentials(endpoint.tls) if endpoint.tls else None,
         max_sessions=2 * contract.clients + SPARE_SESSIONS,
     )
@@ -178,7 +179,9 @@ def join(
         client,
         contract,
         name=name,
-        connect=lambda: open_line(endpoint, contract, client.side.codec),
+        connect=partial(
+            open_line, endpoint, make_expectation(contract, client.side.codec)
+        ),
         batches=batches,
         key=options.key,
         store=SideStore(options.state_folder) if options.state_folder else None,
@@ -191,13 +194,13 @@ def join(
     return worker.run()
 
 
-def open_line(endpoint: Endpoint, contract: Contract, codec: Codec) -> Connection:
+def open_line(endpoint: Endpoint, expectation: Expectation) -> Connection:
     """Return a new connection to the server."""
     endpoint.check()
     credentials = channel_credentials(endpoint.tls) if endpoint.tls else None
-    return Connection(endpoint.address, _reader(contract, codec), credentials)
+    return Connection(endpoint.address, Reader(expectation), credentials)
 
 
-def _reader(contract: Contract, codec: Codec) -> Reader:
-    expectation = Expectation(contract, codec.layout, evaluation_batch=EVALUATION_BATCH)
-    return Reader(expectation)
+def make_expectation(contract: Contract, codec: Codec) -> Expectation:
+    """Return what a run's messages may be; all its connections can share it."""
+    return Expectation(contract, codec.layout, evaluation_batch=EVALUATION_BATCH)

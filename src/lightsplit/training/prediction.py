@@ -9,7 +9,7 @@ from lightsplit.protocol import Contract, Reply, Request
 from lightsplit.protocol.control import Hello, Welcome
 from lightsplit.results import tensors
 from lightsplit.runtime import Client
-from lightsplit.training.network import Endpoint, open_line
+from lightsplit.training.network import Endpoint, make_expectation, open_line
 from lightsplit.transports.sealing import SealingKey
 
 
@@ -45,7 +45,8 @@ class _Line:
     def __init__(
         self, client: Client, contract: Contract, endpoint: Endpoint, name: str
     ) -> None:
-        self._connect = partial(open_line, endpoint, contract, client.side.codec)
+        expectation = make_expectation(contract, client.side.codec)
+        self._connect = partial(open_line, endpoint, expectation)
         self._hello = Hello(name, contract.to_json(), purpose="predict")
         self._line = self._connect()
 

@@ -28,7 +28,11 @@ _PERMANENT = {
     grpc.StatusCode.UNAUTHENTICATED,
     grpc.StatusCode.PERMISSION_DENIED,
 }
-_BAD_CERTIFICATE = ("CERTIFICATE_VERIFY_FAILED", "hostname", "Hostname", "Peer name")
+_BAD_CERTIFICATE = (  # as gRPC's versions put it
+    "CERTIFICATE_VERIFY_FAILED",
+    "Hostname Verification",
+    "is not in peer certificate",
+)
 
 
 class Connection:
@@ -99,6 +103,6 @@ def _error_of(address: str, error: grpc.RpcError) -> ExchangeError:
     text = f"{address}: {details}"
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
         return TransportError(text, code="busy")
-    if code in _PERMANENT or any(sign in details for sign in _BAD_CERTIFICATE):
-        return RemoteError(text)
-    return TransportError(text)
+    if any(sign in details for sign in _BAD_CERTIFICATE):
+        return RemoteError(f"{address}: not a server of our authority: {details}")
+    return RemoteError(text) if code in _PERMANENT else TransportError(text)

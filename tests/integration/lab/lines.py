@@ -19,11 +19,10 @@ class Caller:
     """One connection to the server of a ``Network``, spoken by hand."""
 
     def __init__(self, network, name="alice", **options):
-        codec = network.server_job.codec
         self.name = name
         self.network = network
         self.line = open_line(
-            options.get("endpoint") or network.endpoint(name), network.contract, codec
+            options.get("endpoint") or network.endpoint(name), network.expectation
         )
 
     def __enter__(self):

@@ -1,14 +1,20 @@
 """A networked run inside this process, with real sockets, and what it must equal."""
 
 import threading
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import SimpleNamespace
 
 import torch
 
 from lightsplit.experiments import build, make_experiment
 from lightsplit.training.coordinator import Plan
-from lightsplit.training.network import Endpoint, JoinOptions, join, serve
+from lightsplit.training.network import (
+    Endpoint,
+    JoinOptions,
+    join,
+    make_expectation,
+    serve,
+)
 from lightsplit.transports import ByteMeter
 from lightsplit.transports.credentials import TlsFiles
 from lightsplit.transports.sealing import SealingKey
@@ -94,11 +100,21 @@ class Network:
     generator.
     """
 
-    def __init__(self, folder, *, tls=None, names=NAMES, plan=None, **settings):
+    def __init__(
+        self,
+        folder,
+        *,
+        tls=None,
+        names=NAMES,
+        plan=None,
+        are_names_open=False,
+        **settings,
+    ):
         self.experiment = make_experiment(complete(**settings))
         self.folder = folder
         self.names = list(names)
         self.tls = tls
+        self._are_names_open = are_names_open
         self.key = SealingKey.generate()
         self.coordinator = None
         self.port = 0
@@ -128,6 +144,10 @@ class Network:
     @property
     def contract(self):
         return self.server_job.contract
+
+    @cached_property
+    def expectation(self):
+        return make_expectation(self.contract, self.server_job.codec)
 
     @property
     def server(self):
@@ -180,7 +200,7 @@ class Network:
             self._plan,
             Endpoint("127.0.0.1:0", tls),
             self.folder / "checkpoint",
-            names=self.names,
+            names=None if self._are_names_open else self.names,
             watch=self._watch,
         )
 

@@ -1,0 +1,155 @@
+"""``lightsplit join`` and ``predict`` in this process; the server is a thread."""
+
+import json
+import signal
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+from rich.progress import Progress
+
+from lightsplit.cli.join import Bar, _leaving
+from lightsplit.experiments import make_experiment
+from lightsplit.experiments.deploy import serve_experiment
+from lightsplit.protocol.control import Finished, Grant
+from lightsplit.results import RunFolder
+from lightsplit.training.network import Endpoint
+
+ALONE = {"clients": 1, "train_limit": 30, "test_limit": 20, "batch_size": 10}
+FLAGS = [part for k, v in ALONE.items() for part in (f"--{k.replace('_', '-')}", v)]
+FLAGS += ["--epochs", 1, "--name", "alice"]
+
+
+@pytest.fixture(autouse=True)
+def _threads_end():
+    """Give gRPC's own threads the moment that they take after a channel is closed."""
+    before = set(threading.enumerate())
+    yield
+    deadline = time.monotonic() + 20
+    while set(threading.enumerate()) - before and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def server(tmp_path):
+    """Return what starts a server of the same run, or goes on with it."""
+    states = []
+
+    def start():
+        state = SimpleNamespace(port=0, ends=False, record=None)
+        listens = threading.Event()
+
+        def watch(_coordinator, port):
+            state.port = port
+            listens.set()
+            return not state.ends
+
+        def run():
+            state.record = serve_experiment(
+                make_experiment({**ALONE, "epochs": 1}),
+                RunFolder(tmp_path / "server"),
+                Endpoint("127.0.0.1:0"),
+                watch=watch,
+            )
+
+        state.thread = threading.Thread(target=run)
+        state.thread.start()
+        states.append(state)
+        assert listens.wait(60)
+        state.address = f"127.0.0.1:{state.port}"
+        return state
+
+    yield start
+    for state in states:
+        state.ends = True
+        state.thread.join(60)
+
+
+def test_a_client_takes_part_to_the_end(lightsplit, server, tmp_path):
+    started = server()
+    result = lightsplit(
+        *("join", *FLAGS, "--address", started.address),
+        *("--state", tmp_path / "alice", "--json"),
+    )
+    figures = json.loads(result.stdout)
+    assert (figures["index"], figures["steps"]) == (0, 3)
+    assert figures["stopped_by"] == "schedule"
+    assert (tmp_path / "alice" / "client.safetensors").exists()
+    started.thread.join(60)
+    assert started.record["steps"] == 3
+
+
+def test_people_get_steps_bytes_and_the_folder(
+    lightsplit, server, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    result = lightsplit("join", *FLAGS, "--address", server().address, "--no-report")
+    assert result.stdout.startswith("done: 3 steps, ")
+    assert result.stdout.endswith("this client's part: runs/client-alice\n")
+
+
+def test_a_trained_run_classifies_the_test_set(lightsplit, server, tmp_path):
+    first = server()
+    state = ["--state", tmp_path / "alice"]
+    lightsplit("join", *FLAGS, "--address", first.address, *state)
+    first.thread.join(60)
+    ask = ["predict", *FLAGS, "--address", server().address, *state]
+    out = tmp_path / "predictions.csv"
+    figures = json.loads(lightsplit(*ask, "--json", "--out", out).stdout)
+    assert figures["accuracy"] == first.record["test_accuracy"]
+    rows = [line.split(",") for line in out.read_text().splitlines()]
+    assert rows[0] == ["sample", "prediction", "label"]
+    assert len(rows) == 1 + figures["samples"]
+    right = sum(prediction == label for _, prediction, label in rows[1:])
+    assert right / figures["samples"] == figures["accuracy"]
+    text = f"{figures['accuracy']:.2%} of 20 samples right\n"
+    assert lightsplit(*ask).stdout == text
+
+
+NOBODY = ["--address", "127.0.0.1:9"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (NOBODY, "127.0.0.1:9: failed to connect"),
+        (["--address", "10.1.2.3:7443"], "needs certificates"),
+        ([*NOBODY, "--clients", 2], "a key is needed"),
+        ([*NOBODY, "--key", "/nowhere"], "cannot read /nowhere"),
+        ([*NOBODY, "--certs", "/nowhere"], "cannot read /nowhere/"),
+        ([*NOBODY, "--name", "../x", "--certs", "x"], "a client's name has"),
+    ],
+)
+def test_a_mistake_is_one_line(flags, text, refused, tmp_path):
+    command = ["join", *FLAGS, "--state", tmp_path, "--give-up-seconds", 0]
+    assert text in refused(*command, *flags)
+
+
+def test_another_contract_is_refused_with_both_values(refused, server, tmp_path):
+    line = refused(
+        *("join", *FLAGS, "--address", server().address),
+        *("--batch-size", 5, "--state", tmp_path),
+    )
+    assert "batch_size: 10 here, 5 there" in line
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_with_its_own_exit_code(number, capsys):
+    before = signal.getsignal(number)
+    with pytest.raises(SystemExit) as end, _leaving():
+        signal.raise_signal(number)
+    assert end.value.code == 128 + number
+    assert "start the same command again" in capsys.readouterr().err
+    assert signal.getsignal(number) is before
+
+
+def test_the_bar_shows_turns_and_the_end():
+    with Progress(disable=True) as progress:
+        bar = Bar(progress)
+        bar.show(Grant(4, 2, 8), 8, 2048)
+        assert (
+            "turn 4: 2 steps from 8  8 steps  2.0 KiB" in progress.tasks[0].description
+        )
+        bar.show(Finished(), 10, 0)
+        assert progress.tasks[0].description.startswith("finished")

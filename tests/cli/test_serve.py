@@ -1,0 +1,172 @@
+"""``lightsplit serve`` in this process; its one client comes when it listens."""
+
+import json
+import signal
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+from rich.live import Live
+
+from lightsplit.cli import serve as serve_module
+from lightsplit.cli.serve import Display
+from lightsplit.experiments import make_experiment
+from lightsplit.experiments.deploy import Membership, join_experiment
+from lightsplit.training.network import Endpoint
+
+ALONE = {"clients": 1, "train_limit": 30, "test_limit": 20, "batch_size": 10}
+FLAGS = [part for k, v in ALONE.items() for part in (f"--{k.replace('_', '-')}", v)]
+FLAGS += ["--epochs", 1, "--address", "127.0.0.1:0"]
+
+
+@pytest.fixture(autouse=True)
+def _threads_end():
+    """Give gRPC's own threads the moment that they take after a channel is closed."""
+    before = set(threading.enumerate())
+    yield
+    deadline = time.monotonic() + 20
+    while set(threading.enumerate()) - before and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def on_listening(monkeypatch):
+    """Return what calls a function with the port once the server is there."""
+
+    def on_listening(function):
+        original, done = Display.watch, []
+
+        def watch(self, coordinator, port):
+            goes_on = original(self, coordinator, port)
+            if not done:
+                done.append(function(port))
+            return goes_on
+
+        monkeypatch.setattr(Display, "watch", watch)
+
+    return on_listening
+
+
+@pytest.fixture
+def client(on_listening, tmp_path):
+    """A client that joins by itself."""
+    threads = []
+
+    def join(port):
+        work = threading.Thread(
+            target=join_experiment,
+            args=(
+                make_experiment({**ALONE, "epochs": 1}),
+                Endpoint(f"127.0.0.1:{port}"),
+                Membership("alice", tmp_path / "alice", give_up_seconds=20),
+            ),
+        )
+        threads.append(work)
+        work.start()
+
+    on_listening(join)
+    yield
+    for thread in threads:
+        thread.join(60)
+
+
+@pytest.mark.usefixtures("client")
+def test_json_is_the_record_and_nothing_else(lightsplit, tmp_path):
+    result = lightsplit("serve", *FLAGS, "--out", tmp_path / "run", "--json")
+    record = json.loads(result.stdout)
+    assert record == json.loads((tmp_path / "run" / "record.json").read_text())
+    assert (record["steps"], record["stopped_by"]) == (3, "schedule")
+    assert result.stderr.startswith("listening on port ")
+
+
+@pytest.mark.usefixtures("client")
+def test_people_get_the_folder(lightsplit, tmp_path):
+    result = lightsplit(
+        *("serve", *FLAGS, "--client", "alice", "--out", tmp_path / "run")
+    )
+    assert result.stdout == f"run folder: {tmp_path / 'run'}\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_run_and_says_how_to_go_on(
+    number, lightsplit, on_listening, tmp_path
+):
+    on_listening(lambda _port: signal.raise_signal(number))
+    before = signal.getsignal(number)
+    result = lightsplit("serve", *FLAGS, "--out", tmp_path / "run", code=128 + number)
+    assert f"go on with --resume {tmp_path / 'run'}\n" in result.stderr
+    assert signal.getsignal(number) is before
+
+
+def test_a_second_signal_does_not_wait():
+    display = Display(None)
+    display.stop(signal.SIGTERM, None)
+    assert display.exit_code == 143
+    with pytest.raises(KeyboardInterrupt):
+        display.stop(signal.SIGTERM, None)
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (["--address", "10.1.2.3:7443"], "needs certificates"),
+        (["--client", "alice", "--client", "bob"], "expected 1 different names"),
+        (["--client", "a b"], "a client's name has 1 to 64"),
+        (["--certs", "/nowhere"], "cannot read /nowhere/"),
+        (["--address", "127.0.0.1:99999"], "cannot listen on 127.0.0.1:99999"),
+        (["--resume", "/nowhere"], "--resume takes the run's own settings"),
+    ],
+)
+def test_a_mistake_is_one_line(flags, text, refused, tmp_path):
+    assert text in refused("serve", *FLAGS, "--out", tmp_path / "run", *flags)
+
+
+def test_a_run_is_gone_on_with_under_its_own_settings(
+    lightsplit, refused, on_listening, tmp_path
+):
+    on_listening(lambda _port: signal.raise_signal(signal.SIGTERM))
+    lightsplit("serve", *FLAGS, "--out", tmp_path / "run", code=143)
+    assert "not an empty folder" in refused("serve", *FLAGS, "--out", tmp_path / "run")
+    again = ["--resume", tmp_path / "run", "--address", "127.0.0.1:0"]
+    lightsplit("serve", *again, code=143)
+
+
+def member(name, index, **more):
+    counts = {"code": 1536, "output_gradient": 0, "output": 10, "code_gradient": 10}
+    known = {"peer": None, "loss": None, "meter": SimpleNamespace(counts=counts)}
+    return SimpleNamespace(name=name, index=index, **{**known, **more})
+
+
+@pytest.fixture
+def coordinator():
+    return SimpleNamespace(
+        progress=SimpleNamespace(turns=7, steps=14, client_steps=[6, 4, 4]),
+        members=[
+            member("alice", 0),
+            member("bob", 1, peer=object(), loss=0.25),
+            member("carol", 2, peer=object()),
+        ],
+        current_order=lambda: SimpleNamespace(client=1),
+    )
+
+
+def test_the_table_shows_who_does_what(coordinator):
+    console = Console(width=100, record=True, file=None, quiet=True)
+    with console.capture() as shown:
+        console.quiet = False
+        console.print(serve_module._table(coordinator, 7.0))
+    text = shown.get()
+    assert "turn 7, step 14, 2.0 steps/s" in text
+    for words in (("alice", "away", "6", "1.5 KiB"), ("bob", "in turn", "0.250")):
+        assert any(all(w in line for w in words) for line in text.splitlines())
+    assert "waits" in text
+
+
+def test_a_terminal_sees_the_table_live(coordinator):
+    console = Console(width=100, force_terminal=True, quiet=True)
+    display = Display(Live(console=console, auto_refresh=False))
+    assert display.watch(coordinator, 1)
+    display.exit_code = 130
+    assert not display.watch(coordinator, 1)

@@ -1,0 +1,164 @@
+"""An experiment over the network, both ends in this process, is the one in one."""
+
+import threading
+
+import pytest
+from safetensors.torch import load_file
+
+from lightsplit.errors import ConfigError, RunError, TransportError
+from lightsplit.experiments import deploy
+from lightsplit.experiments.deploy import (
+    Membership,
+    join_experiment,
+    predict_experiment,
+    serve_experiment,
+)
+from lightsplit.results import RunFolder
+from lightsplit.training.network import Endpoint
+
+ALONE = {"clients": 1, "train_limit": 30, "epochs": 2}  # of one: nobody else is built
+
+
+class Service:
+    """``serve_experiment`` in a thread; it is built before it listens."""
+
+    def __init__(self, experiment, folder, **options):
+        self.record = self.error = self.coordinator = None
+        self.port = 0
+        self.wants_stop = False
+        self._has_port = threading.Event()
+        self._arguments = (experiment, folder, Endpoint("127.0.0.1:0"))
+        self._options = options
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self):
+        self._thread.start()
+        assert self._has_port.wait(60)
+        return self
+
+    def __exit__(self, *_exc):
+        self.wants_stop = True
+        self._thread.join(60)
+        if self.error is not None:
+            raise self.error
+
+    def wait(self):
+        self._thread.join(60)
+        return self.record
+
+    @property
+    def endpoint(self):
+        return Endpoint(f"127.0.0.1:{self.port}")
+
+    def _run(self):
+        try:
+            self.record = serve_experiment(
+                *self._arguments, watch=self._watch, **self._options
+            )
+        except Exception as error:  # noqa: BLE001  raised again at the end
+            self.error = error
+        finally:
+            self._has_port.set()
+
+    def _watch(self, coordinator, port):
+        self.coordinator, self.port = coordinator, port
+        self._has_port.set()
+        return not self.wants_stop
+
+
+@pytest.fixture
+def serve(tmp_path):
+    def serve(experiment, *, path="server", **options):
+        folder = RunFolder(tmp_path / path)
+        return Service(experiment, folder, **options)
+
+    return serve
+
+
+@pytest.fixture
+def me(tmp_path):
+    return Membership("alice", tmp_path / "alice", give_up_seconds=10)
+
+
+def test_one_client_over_the_network_is_the_run_in_one_process(
+    serve, me, small, finish, tmp_path
+):
+    experiment, orders = small(**ALONE), []
+    with serve(experiment) as service:
+        figures = join_experiment(
+            experiment, service.endpoint, me, watch=lambda *seen: orders.append(seen)
+        )
+        record = service.wait()
+    alone = finish(**ALONE)
+    for name in ("steps", "samples", "test_accuracy", "test_loss", "stopped_by"):
+        assert record[name] == alone.record[name], name
+    for kind in ("code", "output", "output_gradient", "code_gradient", "framing"):
+        assert record["bytes"][kind] == alone.record["bytes"][kind]
+        assert figures["bytes"][kind] == alone.record["bytes"][kind]
+    assert (figures["index"], figures["steps"]) == (0, alone.record["steps"])
+    assert orders[-1][0].reason == "schedule"
+    whole = load_file(alone.folder.path / "model.safetensors")
+    head = load_file(tmp_path / "alice" / "client.safetensors")
+    assert all(
+        (head[f"head.{name}"] == whole[name]).all()
+        for name in whole
+        if f"head.{name}" in head
+    )
+    assert (tmp_path / "server" / "metrics.jsonl").read_text().count("\n") == 2
+    assert "clients" in RunFolder(tmp_path / "server").read_record()
+
+
+def test_a_server_that_is_stopped_leaves_no_record(serve, small, tmp_path):
+    with serve(small(**ALONE)) as service:
+        service.wants_stop = True
+        assert service.wait() is None
+    assert not (tmp_path / "server" / "record.json").exists()
+    assert (tmp_path / "server" / "experiment.toml").exists()
+
+
+def test_predictions_come_with_their_labels(serve, me, small, finish, tmp_path):
+    experiment = small(**ALONE)
+    with serve(experiment) as service:
+        join_experiment(experiment, service.endpoint, me)
+        service.wait()
+    with serve(experiment) as again:
+        predictions, labels = predict_experiment(
+            experiment, again.endpoint, name="alice", folder=tmp_path / "alice"
+        )
+        again.wants_stop = True
+        assert again.wait()["steps"] == experiment.epochs * 3  # it was over
+    accuracy = finish(**ALONE).record["test_accuracy"]
+    right = [p == label for p, label in zip(predictions, labels, strict=True)]
+    assert sum(right) / len(right) == accuracy
+
+
+def test_a_sample_left_alone_is_refused_before_anyone_is_called(me, small, monkeypatch):
+    monkeypatch.setattr(deploy.pieces, "check_single_samples", _refuse)
+    with pytest.raises(ConfigError, match="one sample"):
+        join_experiment(small(**ALONE), Endpoint("127.0.0.1:9"), me)
+
+
+def _refuse(batches, _modules):
+    assert len(batches) == 1
+    raise ConfigError("one sample is left alone")
+
+
+def test_a_server_that_is_not_there_is_a_clear_error(small, tmp_path):
+    nobody = Endpoint("127.0.0.1:9")
+    member = Membership("alice", tmp_path, give_up_seconds=0)
+    with pytest.raises(TransportError, match=r"127\.0\.0\.1:9"):
+        join_experiment(small(**ALONE), nobody, member)
+    with pytest.raises(TransportError, match=r"127\.0\.0\.1:9"):
+        predict_experiment(small(**ALONE), nobody, name="alice")
+
+
+def test_plain_text_beyond_this_machine_is_refused(me, small, serve):
+    with pytest.raises(ConfigError, match="needs certificates"):
+        join_experiment(small(**ALONE), Endpoint("10.0.0.1:7443"), me)
+
+
+def test_a_side_that_is_not_there_is_a_clear_error(small, tmp_path):
+    with pytest.raises(RunError, match=r"client\.safetensors does not exist"):
+        predict_experiment(
+            small(**ALONE), Endpoint("127.0.0.1:9"), name="alice", folder=tmp_path
+        )

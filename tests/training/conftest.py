@@ -1,0 +1,230 @@
+"""A networked run without sockets: a server that counts, and lines that break."""
+
+import threading
+from collections import deque
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from lightsplit.codecs import CODECS, Code
+from lightsplit.errors import LightSplitError, ProtocolError, TransportError
+from lightsplit.protocol import (
+    CodeGradient,
+    CodeMessage,
+    Contract,
+    OutputGradient,
+    OutputMessage,
+)
+from lightsplit.protocol.control import Refusal
+from lightsplit.protocol.wire import error_of, refusal_of
+from lightsplit.runtime import Client, ClientSide, Server, ServerSide
+from lightsplit.training.course import Course, Plan
+from lightsplit.training.membership import Membership
+from lightsplit.transports import Peer
+
+NAMES = ["alice", "bob", "carol"]
+
+
+def make_contract(**terms):
+    known = {
+        "model": "small",
+        "cut": "",
+        "topology": "u",
+        "heads": "shared",
+        "activation_shape": (4,),
+        "output_shape": (4,),
+        "codec": "raw",
+        "codec_options": {},
+        "code_size": 4,
+        "fingerprint": "",
+        "seed": 0,
+        "clients": 3,
+        "batch_size": 4,
+        "turn_steps": 1,
+    }
+    return Contract(**(known | terms))
+
+
+class CountingServer:
+    """Applies steps to a list and nothing else; an answer tells how many there were."""
+
+    def __init__(self):
+        self.applied = []
+        self.open = None
+        self.side = SimpleNamespace(state=self._state, load=self._load, codec=None)
+
+    def answer(self, request):
+        key, count = (request.client, request.step), float(len(self.applied))
+        if isinstance(request, OutputGradient):
+            if self.open != key:
+                raise ProtocolError(f"{key} has sent no code")
+            return self._apply(request)
+        if self.open is not None:
+            raise ProtocolError(f"{self.open} is open")
+        if request.labels is not None:
+            return self._apply(request)
+        if request.is_training:
+            self.open = key
+        return OutputMessage(*key, Code(torch.tensor([[count, *key]])))
+
+    def settle(self):
+        pass
+
+    def abandon_step(self):
+        self.open = None
+
+    def _apply(self, request):
+        key, self.open = (request.client, request.step), None
+        self.applied.append(key)
+        return CodeGradient(*key, torch.tensor([[float(len(self.applied)), *key]]))
+
+    def _state(self):
+        return {"applied": torch.tensor([(-1, -1), *self.applied])}
+
+    def _load(self, state):
+        self.applied = [tuple(pair) for pair in state["applied"].tolist()[1:]]
+
+
+def code(client, step, *, topology="u", **more):
+    labels = torch.zeros(2, dtype=torch.int64) if topology == "vanilla" else None
+    return CodeMessage(client, step, Code(torch.zeros(2, 4)), labels, **more)
+
+
+def gradient(client, step):
+    return OutputGradient(client, step, torch.zeros(2, 4))
+
+
+def make_course(folder, batches=(2, 1, 2), *, server=None, plan=None, **terms):
+    """Return a course that has begun, with a server that counts."""
+    plan = plan or Plan(turn_steps=terms.get("turn_steps", 1))
+    names = NAMES[: len(batches)]
+    members = Membership(len(batches), threading.RLock(), names)
+    course = Course(
+        server or CountingServer(),
+        make_contract(clients=len(batches), **terms),
+        plan,
+        members,
+        run="run",
+        folder=folder,
+    )
+    for member, count in zip(members, batches, strict=True):
+        member.batches = count
+    course.members = members
+    course.begin()
+    return course
+
+
+class DirectLine:
+    """A session of a coordinator in the caller's own thread.
+
+    ``breaks`` says for each call whether it breaks "before" or "after" the message
+    reached the server; the server notices at once, or only when the client comes back.
+    """
+
+    def __init__(self, coordinator, name=None, breaks=lambda: None):
+        self._is_alive = True
+        self._requests = deque()
+        self._breaks = breaks
+        self.peer = Peer(name, self._cancel, lambda: self._is_alive)
+        self._answers = coordinator.session(self.peer, self._read())
+
+    def call(self, message):
+        fault = self._breaks()
+        if fault == "before":
+            self.close()
+            raise TransportError("broken before")
+        self._requests.append(message)
+        try:
+            answer = next(self._answers, None)
+        except LightSplitError as error:
+            answer = refusal_of(error)
+        if fault == "after":
+            self.close()
+        if fault in ("after", "unnoticed") or answer is None:
+            raise TransportError("broken after")
+        if isinstance(answer, Refusal):
+            raise error_of(answer)
+        return answer
+
+    def finish(self):
+        next(self._answers, None)
+
+    def close(self):
+        self._is_alive = False
+        self._answers.close()
+
+    def _cancel(self):
+        self._is_alive = False
+
+    def _read(self):
+        while self._is_alive and self._requests:
+            yield self._requests.popleft()
+
+
+class Ends:
+    """A small model with BatchNorm on both sides, as one process and as many build it.
+
+    Every instance is the same: its randomness is its own.
+    """
+
+    optimizer = partial(torch.optim.Adam, lr=1e-2)
+
+    def __init__(self, *, topology="u", heads="shared", batches=(3, 2, 3)):
+        self.topology = topology
+        self.contract = make_contract(topology=topology, heads=heads)
+        self.batches = [Batches(count, seed) for seed, count in enumerate(batches)]
+        self.codec = CODECS.create("raw", shape=(4,))
+        with torch.random.fork_rng():
+            torch.manual_seed(5)
+            head = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+            backbone = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 4))
+            tail = nn.Linear(4, 3)
+        is_u = topology == "u"
+        self.server = Server(
+            ServerSide(
+                backbone, self.codec, self.optimizer, tail=None if is_u else tail
+            )
+        )
+        self.side = ClientSide(head, tail if is_u else None, self.codec, self.optimizer)
+
+    def client_with(self, side, index):
+        return Client(side, self.server.handle, index=index)
+
+
+class Batches:
+    """The same samples at every asking."""
+
+    def __init__(self, count, seed):
+        self._count = count
+        self._seed = seed
+
+    def __len__(self):
+        return self._count
+
+    def batch(self, step):
+        generator = torch.Generator().manual_seed(1000 * self._seed + step)
+        inputs = torch.rand(4, 3, generator=generator)
+        return inputs, torch.randint(3, (4,), generator=generator)
+
+
+@pytest.fixture(name="make_contract")
+def _make_contract():
+    return make_contract
+
+
+@pytest.fixture
+def net():
+    """Everything above, by name."""
+    return SimpleNamespace(
+        NAMES=NAMES,
+        CountingServer=CountingServer,
+        DirectLine=DirectLine,
+        Ends=Ends,
+        code=code,
+        gradient=gradient,
+        make_contract=make_contract,
+        make_course=make_course,
+    )
