@@ -113,7 +113,7 @@ NOBODY = ["--address", "127.0.0.1:9"]
 @pytest.mark.parametrize(
     ("flags", "text"),
     [
-        (NOBODY, "127.0.0.1:9: failed to connect"),
+        (NOBODY, "127.0.0.1:9: ipv4:127.0.0.1:9: Failed to connect"),
         (["--address", "10.1.2.3:7443"], "needs certificates"),
         ([*NOBODY, "--clients", 2], "a key is needed"),
         ([*NOBODY, "--key", "/nowhere"], "cannot read /nowhere"),

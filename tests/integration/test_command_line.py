@@ -9,73 +9,46 @@ import threading
 
 import pytest
 from lab.faults import left_behind
-from lab.processes import Cluster, options, wait_until
+from lab.processes import options, wait_until
 from lab.proxy import Frames, Proxy
 from lab.runs import NAMES, assert_same_weights, reference
 
-from lightsplit.transports.sealing import SealingKey
 
+@pytest.fixture
+def interpreter(tmp_path):
+    """Return what starts a command as a terminal does: a new interpreter."""
+    started = []
 
-class Shell:
-    """Starts every command as an interpreter of its own, like a terminal."""
-
-    def __init__(self):
-        self._all = []
-
-    def start(self, log, *argv):
-        with log.open("w") as file:
-            started = subprocess.Popen(
+    def start(*argv):
+        with (tmp_path / "carol.log").open("w") as log:
+            process = subprocess.Popen(
                 [sys.executable, "-m", "lightsplit.cli.app", *map(str, argv)],
-                stdout=file,
+                stdout=log,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, "OMP_NUM_THREADS": "1"},
             )
-        self._all.append(started)
-        return Terminal(started, log)
+        started.append(process)
+        return process
 
-    def close(self):
-        for process in self._all:
-            process.kill()
-            process.wait()
-
-
-class Terminal:
-    def __init__(self, process, log):
-        self._process = process
-        self._log = log
-
-    @property
-    def code(self):
-        return self._process.poll()
-
-    @property
-    def text(self):
-        return self._log.read_text()
-
-
-@pytest.fixture
-def shell():
-    shell = Shell()
-    yield shell
-    shell.close()
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
 
 
 @pytest.mark.slow
-def test_a_server_and_three_clients_are_the_run_in_one_process(
-    shell, certificates, tmp_path
+def test_a_server_and_three_clients_over_mutual_tls_are_the_run_in_one_process(
+    make_cluster, interpreter, certificates
 ):
-    SealingKey.generate().save(tmp_path / "clients.key")
     certs = ["--certs", certificates]
-    cluster = Cluster(shell, tmp_path, settings={}, serve=certs, join=certs)
+    cluster = make_cluster({}, serve=certs, join=[*certs, "--give-up-seconds", 200])
     cluster.ports = dict.fromkeys(NAMES, cluster.start_server())
-    for name in NAMES:
+    for name in ("alice", "bob"):
         cluster.start_client(name)
-    wait_until(
-        lambda: all(p.code is not None for p in cluster.processes.values()),
-        "the end",
-        seconds=200,
-    )
-    assert {p.code for p in cluster.processes.values()} == {0}, cluster.server.text
+    carol = interpreter(*cluster.join_command("carol"))
+    assert carol.wait(200) == 0, (cluster.folder / "carol.log").read_text()
+    assert [cluster.clients[name].wait() for name in ("alice", "bob")] == [0, 0]
+    assert cluster.server.wait() == 0, cluster.server.text
     assert_same_weights(left_behind(cluster), reference())
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 
 from lightsplit.codecs import Codec
+from lightsplit.errors import ConfigError
 from lightsplit.protocol import Contract, Expectation, Reader
 from lightsplit.protocol.control import Finished, Grant
 from lightsplit.runtime import Client, Server
@@ -36,6 +37,7 @@ from lightsplit.transports.sealing import SealingKey
 
 SPARE_SESSIONS = 8
 _TICK_SECONDS = 0.25
+_LAST_PORT = 65535
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,13 @@ class Endpoint:
     insecure: bool = False
 
     def check(self) -> None:
-        """Refuse plain text where it is not meant."""
+        """Refuse what is no address, and plain text where it is not meant."""
+        _, colon, port = self.address.rpartition(":")
+        if not (colon and port.isdecimal() and int(port) <= _LAST_PORT):
+            raise ConfigError(
+                f"expected host:port with a port up to {_LAST_PORT}, "
+                f"got {self.address!r}"
+            )
         if self.tls is None:
             check_plain_text_allowed(self.address, insecure=self.insecure)
 

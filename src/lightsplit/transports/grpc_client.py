@@ -100,9 +100,10 @@ def _error_of(address: str, error: grpc.RpcError) -> ExchangeError:
     """Return what to raise: only some failures may pass if one tries again."""
     code = error.code() if isinstance(error, grpc.Call) else None
     details = (error.details() if isinstance(error, grpc.Call) else None) or str(code)
-    text = f"{address}: {details}"
+    reason = details.rpartition("last error: ")[2].removeprefix("UNKNOWN: ")
+    text = f"{address}: {reason}"
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
         return TransportError(text, code="busy")
     if any(sign in details for sign in _BAD_CERTIFICATE):
-        return RemoteError(f"{address}: not a server of our authority: {details}")
+        return RemoteError(f"{address}: not a server of our authority: {reason}")
     return RemoteError(text) if code in _PERMANENT else TransportError(text)

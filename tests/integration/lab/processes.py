@@ -155,15 +155,19 @@ class Cluster:
 
     def start_client(self, name):
         """Start a client that connects to ``ports[name]``."""
-        self.clients[name] = self._zygote.start(
-            self.folder / f"{name}.log",
+        log = self.folder / f"{name}.log"
+        self.clients[name] = self._zygote.start(log, *self.join_command(name))
+        return self.clients[name]
+
+    def join_command(self, name):
+        """Return what starts a client, without the program."""
+        return [
             "join",
             *self.settings,
             *("--address", f"127.0.0.1:{self.ports[name]}", "--name", name),
             *("--key", self.folder / "clients.key", "--state", self.folder / name),
             *self._join,
-        )
-        return self.clients[name]
+        ]
 
     @property
     def processes(self):
