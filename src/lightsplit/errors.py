@@ -13,6 +13,7 @@
     │   │   └── SealError               a hand-off altered, replayed or of another key
     │   ├── TransportError              the exchange did not complete
     │   └── RemoteError                 the peer answered with an error
+    ├── AuditError                      an attack or a metric cannot be used here
     └── RunError                        a run's folder or checkpoint cannot be used
 
 Each also inherits the built-in that a caller would expect to catch.
@@ -87,6 +88,10 @@ class TransportError(ExchangeError):
 
 class RemoteError(ExchangeError):
     """The peer answered with an error; sending it again will not help."""
+
+
+class AuditError(LightSplitError, ValueError):
+    """An attack or a metric cannot be applied to what it was given."""
 
 
 class RunError(LightSplitError):

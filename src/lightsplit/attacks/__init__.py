@@ -1,0 +1,33 @@
+"""What a curious server can learn from the messages that it received."""
+
+from lightsplit.attacks.base import (
+    ATTACKS,
+    Attack,
+    Budget,
+    LabelInference,
+    Progress,
+    Reconstruction,
+    equip,
+    silent,
+)
+from lightsplit.attacks.knowledge import Hints, Knowledge, LabelledImages, Pairs
+from lightsplit.attacks.view import Exchange, ServerView, Snapshot, readable
+
+__all__ = [
+    "ATTACKS",
+    "Attack",
+    "Budget",
+    "Exchange",
+    "Hints",
+    "Knowledge",
+    "LabelInference",
+    "LabelledImages",
+    "Pairs",
+    "Progress",
+    "Reconstruction",
+    "ServerView",
+    "Snapshot",
+    "equip",
+    "readable",
+    "silent",
+]

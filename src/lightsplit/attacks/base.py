@@ -1,0 +1,92 @@
+"""An attack: from what a server holds to what the client wanted to keep.
+
+    ServerView ─┐
+                ├─► reconstruct ─► images       scored by whoever has the originals
+    Knowledge ──┘   infer       ─► labels
+
+An attack cannot reach a client or its data: import-linter keeps this package away from
+the runtime, the transports and the readers of data.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal, TypeVar
+
+from torch import Tensor
+
+from lightsplit.attacks.knowledge import Knowledge
+from lightsplit.attacks.view import ServerView
+from lightsplit.errors import AuditError
+from lightsplit.registry import Registry
+
+Budget = Literal["quick", "full"]
+Progress = Callable[[int, int], None]  # steps done, steps in all
+Kind = Literal["trivial", "oracle", "published", "labels"]
+
+
+def silent(_done: int, _total: int) -> None:
+    """Report nothing."""
+
+
+class Attack(ABC):
+    """What every attack says of itself.
+
+    Attributes:
+        name: the registered name.
+        kind: what it is for: a floor, a ceiling, a published attack, or labels.
+        forms: ``published`` (lift the code, then the released pipeline) and
+            ``adaptive`` (the codec inside the attacker's own model); one without a name
+            where there is nothing to choose.
+        needs: the fields of Knowledge that its constructor takes, by those names.
+        threat_model: who could do this, in a sentence.
+        cost: what it takes, in a few words.
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[Kind]
+    forms: ClassVar[tuple[str, ...]] = ("",)
+    needs: ClassVar[tuple[str, ...]] = ()
+    threat_model: ClassVar[str]
+    cost: ClassVar[str]
+
+    def __init__(
+        self, *, form: str = "", budget: Budget = "quick", seed: int = 0
+    ) -> None:
+        if form not in self.forms:
+            known = ", ".join(repr(known) for known in self.forms)
+            raise AuditError(f"{self.name} has the forms {known}, got {form!r}")
+        self.form = form
+        self.budget = budget
+        self.seed = seed
+
+
+class Reconstruction(Attack):
+    """An attack that gives back images."""
+
+    @abstractmethod
+    def reconstruct(self, view: ServerView, progress: Progress = silent) -> Tensor:
+        """Return an image for every code of ``view.codes`` (N, C, H, W), unclipped."""
+
+
+class LabelInference(Attack):
+    """An attack that gives back labels of the samples of training steps."""
+
+    kind: ClassVar[Kind] = "labels"
+    chance: ClassVar[str] = "1 / classes"
+
+    @abstractmethod
+    def infer(self, view: ServerView, message: str) -> Tensor:
+        """Return a label (or a cluster) for every row of the message."""
+
+
+A = TypeVar("A", bound=Attack)
+
+ATTACKS: Registry[Attack] = Registry("attack")
+
+
+def equip(attack: type[A], knowledge: Knowledge, **options: Any) -> A | None:
+    """Return the attack with what it needs and no more; None if the run lacks it."""
+    known = {name: getattr(knowledge, name) for name in attack.needs}
+    if any(value is None for value in known.values()):
+        return None
+    return attack(**known, **options)

@@ -1,0 +1,105 @@
+"""What an honest-but-curious server holds, and all that an attack is given.
+
+    exchanges   every request that reached the server, with the reply it got
+    weights     the server's own weights, as they were at some steps
+    contract    what both sides agreed on
+    codec       built from the contract: a fixed projection is the client's very own,
+                the weights of a learned encoder are fresh ones
+
+Rows are samples, in the order in which they were sent.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from lightsplit.codecs import Code, Codec
+from lightsplit.errors import AuditError
+from lightsplit.protocol import (
+    STEP_KINDS,
+    CodeMessage,
+    Contract,
+    OutputGradient,
+    OutputMessage,
+    Reply,
+    Request,
+)
+
+
+class Exchange(NamedTuple):
+    """A request and its reply."""
+
+    request: Request
+    reply: Reply
+
+
+class Snapshot(NamedTuple):
+    """The server's weights after so many steps."""
+
+    step: int
+    state: Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class ServerView:
+    """The messages that a server received and sent, its weights and the contract."""
+
+    contract: Contract
+    codec: Codec
+    exchanges: tuple[Exchange, ...]
+    weights: tuple[Snapshot, ...] = ()
+
+    @property
+    def codes(self) -> Tensor:
+        """The codes that came outside training, one row per sample (N, …)."""
+        rows = [
+            readable(self.codec, request.code)
+            for request, _ in self.exchanges
+            if isinstance(request, CodeMessage) and not request.is_training
+        ]
+        if not rows:
+            raise AuditError("the view holds no code that was sent outside training")
+        return torch.cat(rows)
+
+    def training_messages(self, kind: str) -> Tensor:
+        """Return one of the four messages of all training steps, a row per sample."""
+        if kind not in STEP_KINDS:
+            known = ", ".join(STEP_KINDS)
+            raise AuditError(f"unknown message {kind!r}; known: {known}")
+        rows = [
+            self._tensor(message)
+            for exchange in self.exchanges
+            if _is_training(exchange)
+            for message in exchange
+            if message.kind == kind
+        ]
+        if not rows:
+            raise AuditError(f"the view holds no {kind} of a training step")
+        return torch.cat(rows)
+
+    def _tensor(self, message: Request | Reply) -> Tensor:
+        if isinstance(message, CodeMessage):
+            return readable(self.codec, message.code)
+        if isinstance(message, OutputMessage):
+            return message.output.values
+        return message.gradient
+
+
+def readable(codec: Codec, code: Code) -> Tensor:
+    """Return a code as one tensor with a row per sample.
+
+    Side information (which values were kept, say) is no secret: such a code is laid out
+    as an activation, as the server does it.
+    """
+    if not codec.is_sample_wise:
+        raise AuditError(f"codec {codec.name!r} mixes samples: no row is one image's")
+    tensor: Tensor = codec.decoder(code) if code.side else code.values
+    return tensor
+
+
+def _is_training(exchange: Exchange) -> bool:
+    request = exchange.request
+    return isinstance(request, OutputGradient) or request.is_training

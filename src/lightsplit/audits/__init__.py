@@ -1,0 +1,1 @@
+"""Attacks on a run, their scores and pictures."""
