@@ -1,0 +1,48 @@
+"""How near a reconstruction comes to the image it was made from.
+
+evaluate(reconstructions, originals) ──► values per image ──► Scores ──► summaries
+
+Importing this package enters every metric in ``METRICS``.
+"""
+
+from lightsplit.metrics.base import METRICS, Metric
+from lightsplit.metrics.evaluation import evaluate
+from lightsplit.metrics.foreground import (
+    cropped_perceptual_similarity,
+    cropped_structural_similarity,
+    foreground,
+    foreground_mean_squared_error,
+    foreground_peak_signal_noise_ratio,
+)
+from lightsplit.metrics.lpips import learned_perceptual_similarity
+from lightsplit.metrics.pixels import (
+    correlation,
+    mean_squared_error,
+    peak_signal_noise_ratio,
+    scaled_mean_squared_error,
+)
+from lightsplit.metrics.reidentification import reidentification
+from lightsplit.metrics.scores import Scores, Summary, summarise, wilson_interval
+from lightsplit.metrics.ssim import structural_similarity
+
+__all__ = [
+    "METRICS",
+    "Metric",
+    "Scores",
+    "Summary",
+    "correlation",
+    "cropped_perceptual_similarity",
+    "cropped_structural_similarity",
+    "evaluate",
+    "foreground",
+    "foreground_mean_squared_error",
+    "foreground_peak_signal_noise_ratio",
+    "learned_perceptual_similarity",
+    "mean_squared_error",
+    "peak_signal_noise_ratio",
+    "reidentification",
+    "scaled_mean_squared_error",
+    "structural_similarity",
+    "summarise",
+    "wilson_interval",
+]

@@ -1,0 +1,112 @@
+"""What a metric is, and what it may be given.
+
+    reconstructions (N, C, H, W) ─┐
+                                  ├─ metric ──► one value for each image (N,)
+    originals (N, C, H, W) ───────┘
+
+A metric scores how near a reconstruction comes to its original. For an audit near is
+bad: ``more_private`` says which way the owner of the data wants the value to go.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import torch
+from torch import Tensor
+
+from lightsplit.errors import ConfigError
+from lightsplit.registry import Registry
+
+ScoreFunction = TypeVar("ScoreFunction", bound=Callable[..., Tensor])
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A function of two batches of images, and how to read its values.
+
+    Attributes:
+        function: takes reconstructions and originals, returns one value per image.
+        higher_is_better: whether a higher value is a better reconstruction.
+        lowest: the smallest value for images in [0, 1].
+        highest: the largest value for images in [0, 1].
+        unit: what a value is counted in; empty for a bare number.
+        is_scale_free: whether brightness and contrast of a reconstruction are ignored.
+        is_proportion: whether values are hits and misses, 1 and 0.
+        needs_all_images: whether an image's value depends on the other images.
+        needs_weights: whether the function takes the folder of LPIPS's weights.
+    """
+
+    name: str
+    function: Callable[..., Tensor]
+    higher_is_better: bool
+    lowest: float
+    highest: float
+    unit: str = ""
+    is_scale_free: bool = False
+    is_proportion: bool = False
+    needs_all_images: bool = False
+    needs_weights: bool = False
+
+    @property
+    def more_private(self) -> Literal["higher", "lower"]:
+        """Return the direction in which less of the original is given away."""
+        return "lower" if self.higher_is_better else "higher"
+
+    def __call__(
+        self, reconstructions: Tensor, originals: Tensor, *, weights: Path | None = None
+    ) -> Tensor:
+        """Return one value for each image; see ``needs_weights`` for the folder."""
+        if not self.needs_weights:
+            return self.function(reconstructions, originals)
+        if weights is None:
+            raise ConfigError(
+                f"metric {self.name} expects the folder of the LPIPS weights and got "
+                'none; give weights=data_folder(None) / "weights"'
+            )
+        return self.function(reconstructions, originals, weights=weights)
+
+
+METRICS: Registry[Metric] = Registry("metric")
+
+
+def scored_as(
+    name: str, *, higher_is_better: bool, span: tuple[float, float], **facts: str | bool
+) -> Callable[[ScoreFunction], ScoreFunction]:
+    """Return a decorator that enters a function as the metric ``name``.
+
+    Args:
+        name: as in tables and on the command line.
+        higher_is_better: whether a higher value is a better reconstruction.
+        span: the smallest and the largest value for images in [0, 1].
+        facts: any other attribute of Metric.
+    """
+
+    def enter(function: ScoreFunction) -> ScoreFunction:
+        def create() -> Metric:
+            return Metric(name, function, higher_is_better, *span, **facts)  # type: ignore[arg-type]
+
+        METRICS.register(name)(create)
+        return function
+
+    return enter
+
+
+def checked_pair(reconstructions: Tensor, originals: Tensor) -> tuple[Tensor, Tensor]:
+    """Return both batches in one precision on one device, or say what does not fit."""
+    if originals.ndim != 4 or reconstructions.shape != originals.shape:
+        raise ConfigError(
+            "expected reconstructions and originals of one shape (N, C, H, W), "
+            f"got {tuple(reconstructions.shape)} and {tuple(originals.shape)}"
+        )
+    if originals.numel() == 0:
+        raise ConfigError(f"expected images, got none: {tuple(originals.shape)}")
+    if not (reconstructions.is_floating_point() and originals.is_floating_point()):
+        raise ConfigError(
+            "expected images as floating-point numbers in [0, 1], "
+            f"got {reconstructions.dtype} and {originals.dtype}"
+        )
+    dtype = torch.promote_types(reconstructions.dtype, originals.dtype)
+    originals = originals.to(torch.promote_types(dtype, torch.float32))
+    return reconstructions.to(originals), originals
