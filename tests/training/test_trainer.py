@@ -60,7 +60,7 @@ def test_private_clients_share_one_projection():
 def test_the_evaluation_is_the_fraction_of_right_answers():
     trainer = trainer_of(codec="raw")
     client = trainer.clients[0]
-    inputs = trainer._batches[0].batch(0)[0][:12]
+    inputs = trainer.batches[0].batch(0)[0][:12]
     truth = client.predict(inputs).argmax(1)
     wrong = (truth + 1) % 10
     half = torch.where(torch.arange(len(truth)) % 2 == 0, truth, wrong)

@@ -9,13 +9,13 @@ the runtime, the transports and the readers of data.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, TypeVar
 
 from torch import Tensor
 
 from lightsplit.attacks.knowledge import Knowledge
-from lightsplit.attacks.view import ServerView
+from lightsplit.attacks.view import Exchange, ServerView
 from lightsplit.errors import AuditError
 from lightsplit.registry import Registry
 
@@ -58,6 +58,7 @@ class Attack(ABC):
         self.form = form
         self.budget = budget
         self.seed = seed
+        self.notes: list[str] = []  # what a reader of the figures should know
 
 
 class Reconstruction(Attack):
@@ -66,6 +67,21 @@ class Reconstruction(Attack):
     @abstractmethod
     def reconstruct(self, view: ServerView, progress: Progress = silent) -> Tensor:
         """Return an image for every code of ``view.codes`` (N, C, H, W), unclipped."""
+
+
+class OnlineReconstruction(Reconstruction):
+    """An attack that learns while training goes on (``lightsplit audit --during``).
+
+    It sees every exchange of the victim when it happens, with the server's weights as
+    they are at that moment, and reconstructs when training is over.
+    """
+
+    @abstractmethod
+    def observe(self, exchange: Exchange, weights: Mapping[str, Tensor]) -> None:
+        """Learn from one exchange; ``weights`` are the server's own, not to be changed.
+
+        They are valid during the call only: whoever needs them later copies them.
+        """
 
 
 class LabelInference(Attack):

@@ -64,6 +64,17 @@ class ServerView:
             raise AuditError("the view holds no code that was sent outside training")
         return torch.cat(rows)
 
+    @property
+    def recorded_kinds(self) -> tuple[str, ...]:
+        """Which of the four messages of a step there are: vanilla has only two."""
+        found = {
+            message.kind
+            for exchange in self.exchanges
+            if _is_training(exchange)
+            for message in exchange
+        }
+        return tuple(kind for kind in STEP_KINDS if kind in found)
+
     def training_messages(self, kind: str) -> Tensor:
         """Return one of the four messages of all training steps, a row per sample."""
         if kind not in STEP_KINDS:

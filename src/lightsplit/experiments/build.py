@@ -24,7 +24,15 @@ class Job:
     contract: Contract
     parts: SplitModel
     codec: Codec
-    histogram: Tensor
+    dataset: Dataset
+    held: list[Tensor]  # which training samples each client has
+
+    @property
+    def histogram(self) -> Tensor:
+        """Training samples by client (row) and class (column)."""
+        return label_histogram(
+            self.dataset.train.labels, self.held, self.dataset.classes
+        )
 
 
 def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
@@ -61,8 +69,7 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
         eval_every=experiment.eval_every,
         patience=experiment.patience,
     )
-    histogram = label_histogram(dataset.train.labels, indices, dataset.classes)
-    return Job(experiment, trainer, contract, parts, codec, histogram)
+    return Job(experiment, trainer, contract, parts, codec, dataset, indices)
 
 
 def split_data(experiment: Experiment, dataset: Dataset) -> list[Tensor]:

@@ -27,6 +27,7 @@ class RunFolder:
         self.record_file = path / "record.json"
         self.metrics_file = path / "metrics.jsonl"
         self.checkpoint = path / "checkpoint"
+        self.images = path / "images"
 
     @classmethod
     def create(cls, path: Path) -> "RunFolder":

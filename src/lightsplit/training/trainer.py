@@ -56,7 +56,7 @@ class Trainer:
         self.schedule = schedule
         self.meter = meter
         self.progress = Progress(client_steps=[0] * len(clients))
-        self._batches = batches
+        self.batches = batches
         self._test = test
         self._eval_every = eval_every
         self._patience = patience
@@ -94,7 +94,7 @@ class Trainer:
     def _take(self, turn: Turn) -> TurnReport:
         client = self.clients[turn.client]
         self._count_hand_off(turn.client)
-        report = client.run_turn(self._batches[turn.client], turn.steps)
+        report = client.run_turn(self.batches[turn.client], turn.steps)
         progress = self.progress
         progress.turns += 1
         progress.steps += report.steps

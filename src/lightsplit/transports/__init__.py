@@ -6,5 +6,15 @@ gRPC and cryptography are imported where they are used, not here.
 from lightsplit.transports.metering import KINDS, ByteMeter
 from lightsplit.transports.middleware import Mod, Send, through
 from lightsplit.transports.peers import Peer, Session
+from lightsplit.transports.recording import Recorder
 
-__all__ = ["KINDS", "ByteMeter", "Mod", "Peer", "Send", "Session", "through"]
+__all__ = [
+    "KINDS",
+    "ByteMeter",
+    "Mod",
+    "Peer",
+    "Recorder",
+    "Send",
+    "Session",
+    "through",
+]

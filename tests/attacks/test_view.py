@@ -1,0 +1,100 @@
+"""The server's view: rows in the order they were sent, and no image anywhere."""
+
+from dataclasses import fields
+
+import pytest
+import torch
+
+from lightsplit.attacks import Exchange, ServerView, readable
+from lightsplit.codecs import CODECS, Code
+from lightsplit.errors import AuditError
+from lightsplit.protocol import (
+    CodeGradient,
+    CodeMessage,
+    OutputGradient,
+    OutputMessage,
+)
+
+
+def prediction(code, step=0):
+    request = CodeMessage(0, step, Code(code), is_training=False)
+    return Exchange(request, OutputMessage(0, step, Code(torch.zeros(len(code), 3))))
+
+
+def training_step(code, step=0):
+    rows = len(code)
+    return [
+        Exchange(
+            CodeMessage(0, step, Code(code)),
+            OutputMessage(0, step, Code(torch.full((rows, 3), 2.0))),
+        ),
+        Exchange(
+            OutputGradient(0, step, torch.full((rows, 3), 3.0)),
+            CodeGradient(0, step, torch.full_like(code, 4.0)),
+        ),
+    ]
+
+
+def view_of(*exchanges, codec="raw", **options):
+    made = CODECS.create(codec, shape=(4,), **options)
+    return ServerView(contract=None, codec=made, exchanges=exchanges)
+
+
+def test_codes_are_those_sent_outside_training_in_order():
+    first, second = torch.rand(2, 4), torch.rand(3, 4)
+    noise = training_step(torch.rand(2, 4))
+    view = view_of(prediction(first), *noise, prediction(second))
+    assert torch.equal(view.codes, torch.cat([first, second]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [("output", 2.0), ("output_gradient", 3.0), ("code_gradient", 4)]
+)
+def test_each_of_the_four_messages_of_training_can_be_asked_for(kind, value):
+    steps = training_step(torch.rand(2, 4)) + training_step(torch.rand(5, 4), step=1)
+    view = view_of(prediction(torch.rand(1, 4)), *steps)
+    rows = view.training_messages(kind)
+    assert len(rows) == 7
+    assert bool((rows == value).all())
+
+
+def test_the_code_of_training_is_apart_from_that_of_prediction():
+    code = torch.rand(2, 4)
+    view = view_of(prediction(torch.rand(1, 4)), *training_step(code))
+    assert torch.equal(view.training_messages("code"), code)
+
+
+def test_vanilla_steps_have_two_of_the_four_messages():
+    code = torch.rand(2, 4)
+    request = CodeMessage(0, 0, Code(code), labels=torch.tensor([0, 1]))
+    view = view_of(Exchange(request, CodeGradient(0, 0, code, 0.5)))
+    assert view.recorded_kinds == ("code", "code_gradient")
+    with pytest.raises(AuditError, match="no output_gradient"):
+        view.training_messages("output_gradient")
+
+
+def test_what_was_not_recorded_is_refused_by_name():
+    view = view_of(*training_step(torch.rand(2, 4)))
+    with pytest.raises(AuditError, match="no code that was sent outside training"):
+        _ = view.codes
+    with pytest.raises(AuditError, match="unknown message 'image'; known: code"):
+        view.training_messages("image")
+
+
+def test_a_code_with_side_information_is_read_as_the_server_reads_it():
+    codec = CODECS.create("topk", shape=(4,), ratio=2)
+    activation = torch.tensor([[0.1, 3.0, -2.0, 0.2]])
+    kept = readable(codec, codec.encoder(activation))
+    assert torch.equal(kept, torch.tensor([[0.0, 3.0, -2.0, 0.0]]))
+
+
+def test_a_codec_that_mixes_samples_has_no_row_per_image():
+    codec = CODECS.create("raw", shape=(4,))
+    codec.__class__ = type("Mixing", (type(codec),), {"is_sample_wise": False})
+    with pytest.raises(AuditError, match="mixes samples"):
+        readable(codec, Code(torch.rand(2, 4)))
+
+
+def test_a_view_has_room_for_messages_weights_contract_and_codec_only():
+    names = {field.name for field in fields(ServerView)}
+    assert names == {"contract", "codec", "exchanges", "weights"}
