@@ -116,3 +116,9 @@ def test_a_single_sample_is_refused_where_batchnorm_could_not_train_on_it(make_j
     with pytest.raises(ConfigError, match="client 0 has 5 samples"):
         make_job(codec="lightsplit-l", **odd)
     list(make_job(codec="lightsplit-f", **odd).trainer.run())
+
+
+def test_amsgrad_is_adam_with_its_peaks_kept(make_job):
+    optimizer = make_job(optimizer="amsgrad").trainer.clients[0].side.optimizer
+    assert type(optimizer) is torch.optim.Adam
+    assert optimizer.defaults["amsgrad"]

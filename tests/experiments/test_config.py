@@ -7,6 +7,7 @@ from lightsplit.data import DATASETS
 from lightsplit.errors import ConfigError
 from lightsplit.experiments import Experiment, make_experiment, read_experiment
 from lightsplit.experiments.config import DEFAULT_HIDDEN, DEFAULT_MODELS
+from lightsplit.models import CUTS, MODELS
 
 NUMBERS = [
     n for n, f in Experiment.model_fields.items() if f.annotation in (int, float)
@@ -70,6 +71,16 @@ def test_an_unknown_setting_is_refused_with_the_nearest_known_one():
 def test_a_value_out_of_range_or_of_another_type_is_refused_by_name(name, value):
     with pytest.raises(ConfigError, match=f"{name}: input should be .*, got"):
         make_experiment({name: value})
+
+
+@pytest.mark.parametrize("model", MODELS.names())
+def test_a_cut_that_was_left_open_is_the_model_s_default(model):
+    assert make_experiment({"model": model}).cut == CUTS[model].default
+
+
+def test_a_cut_of_another_model_is_refused_with_the_model_s_own():
+    with pytest.raises(ConfigError, match="unknown cut 'l2'; known: 2, 4"):
+        make_experiment({"dataset": "mnist", "model": "mnistnet", "cut": "l2"})
 
 
 @pytest.mark.parametrize("name", ["dataset", "model", "codec", "cut"])

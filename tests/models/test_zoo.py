@@ -15,6 +15,8 @@ PARTITIONS = {
     ("simplecnn", 10): (520, 4_160, 435_162, 5_130, (20, 12, 12)),
     ("micronnet", 43): (824, 8_451, 411_192, 12_943, (29, 14, 14)),
 }
+LEVELS = ("l1", "l2")
+EVERY_CUT = [(model, cut) for model in MODELS.names() for cut in CUTS[model].names]
 
 # The same table: model, classes, hidden width, lift-back at ratio 8.
 LIFT_BACKS = [
@@ -30,7 +32,7 @@ def parameters(module):
 
 
 @pytest.mark.parametrize(("model", "classes"), PARTITIONS)
-@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("cut", LEVELS)
 def test_the_parts_have_as_many_parameters_as_the_paper_says(model, classes, cut):
     l1, l2, backbone, tail, _ = PARTITIONS[model, classes]
     parts = MODELS.create(model, cut=cut, classes=classes).split()
@@ -40,7 +42,7 @@ def test_the_parts_have_as_many_parameters_as_the_paper_says(model, classes, cut
 
 
 @pytest.mark.parametrize(("model", "classes"), PARTITIONS)
-@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("cut", LEVELS)
 def test_the_activation_has_the_shape_of_the_paper(model, classes, cut):
     zoo = MODELS.create(model, cut=cut, classes=classes)
     images = torch.rand(2, *zoo.input_shape)
@@ -58,8 +60,7 @@ def test_the_lift_back_has_as_many_parameters_as_the_paper_says(
     assert parameters(codec.decoder) == count
 
 
-@pytest.mark.parametrize("model", MODELS.names())
-@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize(("model", "cut"), EVERY_CUT)
 def test_every_model_splits_and_merges_without_changing_its_outputs(model, cut):
     zoo = MODELS.create(model, cut=cut, classes=5)
     images = torch.rand(3, *zoo.input_shape)
@@ -71,17 +72,26 @@ def test_every_model_splits_and_merges_without_changing_its_outputs(model, cut):
     torch.testing.assert_close(merge(parts)(images), expected)
 
 
-@pytest.mark.parametrize("model", MODELS.names())
+@pytest.mark.parametrize("model", ["micronnet", "resnet18", "simplecnn", "tinycnn"])
 def test_both_cuts_send_the_same_shape_and_share_the_backbone(model):
-    shallow, deep = (MODELS.create(model, cut=cut, classes=5).split() for cut in CUTS)
+    shallow, deep = (MODELS.create(model, cut=cut, classes=5).split() for cut in LEVELS)
     images = torch.rand(2, *MODELS.create(model, classes=5).input_shape)
     assert shallow.head(images).shape == deep.head(images).shape
     assert list(shallow.backbone.state_dict()) == list(deep.backbone.state_dict())
 
 
-def test_an_unknown_cut_is_refused_with_the_known_ones():
-    with pytest.raises(ConfigError, match="unknown cut 'l3'; known: l1, l2"):
-        MODELS.create("tinycnn", cut="l3")
+@pytest.mark.parametrize("model", MODELS.names())
+def test_an_unknown_cut_is_refused_with_the_model_s_own(model):
+    known = ", ".join(CUTS[model].names)
+    with pytest.raises(ConfigError, match=f"unknown cut 'zz'; known: {known}"):
+        MODELS.create(model, cut="zz")
+
+
+@pytest.mark.parametrize("model", MODELS.names())
+def test_a_model_is_cut_at_its_default_unless_told_otherwise(model):
+    assert CUTS[model].default in CUTS[model].names
+    named = MODELS.create(model, cut=CUTS[model].default)
+    assert MODELS.create(model).head_until == named.head_until
 
 
 def test_an_unknown_model_is_refused_with_the_nearest_name():
@@ -90,4 +100,5 @@ def test_an_unknown_model_is_refused_with_the_nearest_name():
 
 
 def test_the_zoo_holds_these_models():
-    assert MODELS.names() == ["micronnet", "resnet18", "simplecnn", "tinycnn"]
+    expected = ["micronnet", "mnistnet", "resnet18", "simplecnn", "tinycnn"]
+    assert MODELS.names() == expected

@@ -45,7 +45,7 @@ def verify(  # noqa: PLR0913
             "nn.Module (or a SplitModel made by hand)"
         ),
     ] = "tinycnn",
-    cut: Annotated[str, typer.Option(help="cut of a zoo model")] = "l2",
+    cut: Annotated[str, typer.Option(help="cut of a zoo model; default: its own")] = "",
     head_until: Annotated[
         str, typer.Option(help="your model: last module of the head, e.g. layer1.0")
     ] = "",

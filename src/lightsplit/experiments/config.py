@@ -47,7 +47,9 @@ class Experiment(BaseModel):
 
     dataset: str = Field("digits", description="what to train on")
     model: str = Field("", description="model of the zoo; default: the dataset's own")
-    cut: str = Field("l2", description="where the head ends: l1 (shallow) or l2 (deep)")
+    cut: str = Field(
+        "", description="where the head ends, l1 or l2 say; default: the model's own"
+    )
     topology: Literal["u", "vanilla"] = Field(
         "u", description="u: labels stay with the client; vanilla: the server has them"
     )
@@ -80,8 +82,8 @@ class Experiment(BaseModel):
     epochs: int = Field(5, ge=1, description="passes over the data")
     max_steps: int = Field(0, ge=0, description="stop after so many steps; 0: no limit")
     batch_size: int = Field(64, ge=2, description="samples per mini-batch")
-    optimizer: Literal["adam", "adamw", "sgd"] = Field(
-        "adam", description="on both sides"
+    optimizer: Literal["adam", "adamw", "amsgrad", "sgd"] = Field(
+        "adam", description="on both sides; amsgrad: Adam that never forgets a peak"
     )
     lr: float = Field(1e-3, gt=0, le=1e6, description="learning rate on both sides")
     momentum: float = Field(0.0, ge=0, lt=1, description="of sgd")
@@ -114,6 +116,8 @@ class Experiment(BaseModel):
         codec = data.get("codec", "lightsplit-f")
         if data.get("model", "") == "":
             data["model"] = DEFAULT_MODELS.get(dataset, "")
+        if data.get("cut", "") == "" and str(data["model"]) in CUTS:
+            data["cut"] = CUTS[str(data["model"])].default
         if data.get("ratio", 0) == 0:
             data["ratio"] = 1 if codec == "raw" else 8
         if data.get("hidden", 0) == 0 and codec == "lightsplit-l":
@@ -128,8 +132,7 @@ class Experiment(BaseModel):
         DATASETS.get(self.dataset)
         MODELS.get(self.model)
         CODECS.get(self.codec)
-        if self.cut not in CUTS:
-            raise ValueError(unknown_name("cut", self.cut, list(CUTS)))
+        CUTS[self.model].resolve(self.cut)
         if self.momentum and self.optimizer != "sgd":
             raise ValueError(f"momentum is sgd's, not {self.optimizer}'s")
         return self

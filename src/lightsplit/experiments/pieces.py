@@ -6,7 +6,7 @@ same pieces make a run in one process (``build``) and either end of one over the
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -25,9 +25,10 @@ from lightsplit.runtime import Client, ClientSide, OptimizerFactory, Server, Ser
 from lightsplit.splitting import SplitModel
 from lightsplit.transports import Send
 
-OPTIMIZERS = {
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
+    "amsgrad": partial(torch.optim.Adam, amsgrad=True),
     "sgd": torch.optim.SGD,
 }
 

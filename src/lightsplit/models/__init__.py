@@ -1,14 +1,17 @@
 """The zoo: models with named cuts."""
 
-from lightsplit.models import micronnet, resnet18, simplecnn, tinycnn
-from lightsplit.models.zoo import CUTS, MODELS, ZooModel
+from lightsplit.models import micronnet, mnistnet, resnet18, simplecnn, tinycnn
+from lightsplit.models.zoo import CUTS, MODELS, Cuts, ZooModel, zoo_model
 
 __all__ = [
     "CUTS",
     "MODELS",
+    "Cuts",
     "ZooModel",
     "micronnet",
+    "mnistnet",
     "resnet18",
     "simplecnn",
     "tinycnn",
+    "zoo_model",
 ]

@@ -13,13 +13,13 @@ from collections import OrderedDict
 
 from torch import nn
 
-from lightsplit.models.zoo import MODELS, ZooModel, is_deep
+from lightsplit.models.zoo import ZooModel, zoo_model
 
 
-@MODELS.register("micronnet")
-def micronnet(*, cut: str = "l2", classes: int = 43) -> ZooModel:
+@zoo_model("micronnet", cuts=("l1", "l2"), default="l2")
+def micronnet(*, cut: str, classes: int = 43) -> ZooModel:
     """MicronNet with one hidden layer of 300, for 3x32x32 images (GTSRB)."""
-    deep = is_deep(cut)
+    deep = cut == "l2"
     layers: OrderedDict[str, nn.Module] = OrderedDict(input_bn=nn.BatchNorm2d(3))
     layers |= _convolution("0", 3, 1, kernel=1)
     layers |= _convolution("1", 1, 29, kernel=5)

@@ -10,7 +10,7 @@ weights load as they are. The paper's table gives one backbone for both heads, h
 
 from torch import Tensor, nn
 
-from lightsplit.models.zoo import MODELS, ZooModel, is_deep
+from lightsplit.models.zoo import ZooModel, zoo_model
 
 
 class BasicBlock(nn.Module):
@@ -62,10 +62,10 @@ class ResNet18(nn.Module):
         return logits
 
 
-@MODELS.register("resnet18")
-def resnet18(*, cut: str = "l2", classes: int = 10) -> ZooModel:
+@zoo_model("resnet18", cuts=("l1", "l2"), default="l2")
+def resnet18(*, cut: str, classes: int = 10) -> ZooModel:
     """ResNet-18 with the ImageNet stem, for 3x32x32 images (CIFAR-10, CIFAR-100)."""
-    deep = is_deep(cut)
+    deep = cut == "l2"
     return ZooModel(
         module=ResNet18(classes, with_head_block=deep),
         input_shape=(3, 32, 32),

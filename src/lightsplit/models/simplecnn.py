@@ -9,13 +9,13 @@ from collections import OrderedDict
 
 from torch import nn
 
-from lightsplit.models.zoo import MODELS, ZooModel, is_deep
+from lightsplit.models.zoo import ZooModel, zoo_model
 
 
-@MODELS.register("simplecnn")
-def simplecnn(*, cut: str = "l2", classes: int = 10) -> ZooModel:
+@zoo_model("simplecnn", cuts=("l1", "l2"), default="l2")
+def simplecnn(*, cut: str, classes: int = 10) -> ZooModel:
     """A small convolutional network for 1x28x28 images (MNIST, Fashion-MNIST)."""
-    deep = is_deep(cut)
+    deep = cut == "l2"
     layers: OrderedDict[str, nn.Module] = OrderedDict(
         conv1=nn.Conv2d(1, 20, 5), relu1=nn.ReLU(), pool1=nn.MaxPool2d(2)
     )

@@ -9,13 +9,13 @@ from collections import OrderedDict
 
 from torch import nn
 
-from lightsplit.models.zoo import MODELS, ZooModel, is_deep
+from lightsplit.models.zoo import ZooModel, zoo_model
 
 
-@MODELS.register("tinycnn")
-def tinycnn(*, cut: str = "l2", classes: int = 10) -> ZooModel:
+@zoo_model("tinycnn", cuts=("l1", "l2"), default="l2")
+def tinycnn(*, cut: str, classes: int = 10) -> ZooModel:
     """A very small convolutional network for 1x8x8 images (digits)."""
-    deep = is_deep(cut)
+    deep = cut == "l2"
     layers: OrderedDict[str, nn.Module] = OrderedDict(
         conv1=nn.Conv2d(1, 16, 3, padding=1), relu1=nn.ReLU()
     )

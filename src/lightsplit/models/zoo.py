@@ -1,19 +1,24 @@
 """The zoo: models that know the names of their cuts.
 
-A cut name (``l1``, ``l2``) stands for a pair of dotted paths. In the paper the deeper
-head holds a block that the shallower model does not have at all, so a zoo model is
-built for a cut: the backbone is the same for both, and so are its parameter names.
+    @zoo_model("tinycnn", cuts=("l1", "l2"), default="l2")
+    def tinycnn(*, cut: str, classes: int = 10) -> ZooModel: …
+
+A cut name stands for a pair of dotted paths. In the paper the deeper head (``l2``) has
+a block that the shallower model does not have at all, so a zoo model is built for a
+cut. Which cuts there are is each model's own affair; ``CUTS`` has them by the model's
+name, known before anything is built.
 """
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from torch import nn
 
-from lightsplit.errors import ConfigError
-from lightsplit.registry import Registry
+from lightsplit.errors import UnknownNameError
+from lightsplit.registry import Registry, unknown_name
 from lightsplit.splitting import SplitModel, split
-
-CUTS = ("l1", "l2")
 
 
 @dataclass(frozen=True)
@@ -30,11 +35,39 @@ class ZooModel:
         return split(self.module, head_until=self.head_until, tail_from=self.tail_from)
 
 
+class Cuts(NamedTuple):
+    """Where a model can be cut, from shallow to deep, and where it is by default."""
+
+    names: tuple[str, ...]
+    default: str
+
+    def resolve(self, cut: str) -> str:
+        """Return the default for an empty name; refuse one that is not known."""
+        if not cut:
+            return self.default
+        if cut not in self.names:
+            raise UnknownNameError(unknown_name("cut", cut, list(self.names)))
+        return cut
+
+
+Build = Callable[..., ZooModel]
+
 MODELS: Registry[ZooModel] = Registry("model")
+CUTS: dict[str, Cuts] = {}
 
 
-def is_deep(cut: str) -> bool:
-    """Say whether ``cut`` is the deeper of the two, or refuse it."""
-    if cut not in CUTS:
-        raise ConfigError(f"unknown cut {cut!r}; known: {', '.join(CUTS)}")
-    return cut == "l2"
+def zoo_model(
+    name: str, *, cuts: tuple[str, ...], default: str
+) -> Callable[[Build], Build]:
+    """Return a decorator that enters a model; it is only built for one of its cuts."""
+
+    def enter(build: Build) -> Build:
+        @functools.wraps(build)
+        def checked(*, cut: str = "", **options: Any) -> ZooModel:
+            return build(cut=CUTS[name].resolve(cut), **options)
+
+        registered = MODELS.register(name)(checked)
+        CUTS[name] = Cuts(cuts, default)
+        return registered
+
+    return enter
