@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lightsplit.metrics.base import checked_pair, scored_as
 
-CHUNK = 512  # reconstructions compared with all originals at a time
+CHUNK = 256  # reconstructions compared with all originals at a time
 
 
 @scored_as(
@@ -28,25 +28,22 @@ def reidentification(reconstructions: Tensor, originals: Tensor) -> Tensor:
     """Return 1 for each image to which no other original is nearer than its own."""
     reconstructions, originals = checked_pair(reconstructions, originals)
     guesses, truths = reconstructions.flatten(1), originals.flatten(1)
-    rivals = _nearest_others(guesses, truths)
-    # Products tell who the nearest rival is; who wins is settled without rounding.
-    own = _distances(guesses, truths, torch.arange(len(truths), device=truths.device))
-    return (own <= _distances(guesses, truths, rivals)).to(originals.dtype)
+    nearest = _nearest(guesses, truths)
+    own = torch.arange(len(truths), device=truths.device)
+    # The products below round: whether the nearest beats the own is settled exactly.
+    is_hit = _distances(guesses, truths, own) <= _distances(guesses, truths, nearest)
+    return is_hit.to(originals.dtype)
 
 
-def _nearest_others(guesses: Tensor, truths: Tensor) -> Tensor:
-    """Return for each guess the index of the nearest truth that is not its own.
+def _nearest(guesses: Tensor, truths: Tensor) -> Tensor:
+    """Return for each guess the index of the nearest truth.
 
     ‖g − t‖² = ‖g‖² − 2 g·t + ‖t‖², of which the first term is the same for all t.
     """
     half_squares = torch.linalg.vector_norm(truths, dim=1).square() / 2
-    nearest = []
-    for start in range(0, len(guesses), CHUNK):
-        chunk = guesses[start : start + CHUNK]
-        gaps = torch.addmm(half_squares, chunk, truths.T, alpha=-1)  # (chunk, N)
-        gaps.diagonal(start).fill_(torch.inf)
-        nearest.append(gaps.argmin(1))
-    return torch.cat(nearest)
+    chunks = torch.split(guesses, CHUNK)
+    # (chunk, N) at a time
+    return torch.cat([(half_squares - chunk @ truths.T).argmin(1) for chunk in chunks])
 
 
 def _distances(guesses: Tensor, truths: Tensor, indices: Tensor) -> Tensor:
