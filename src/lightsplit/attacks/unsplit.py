@@ -1,0 +1,116 @@
+"""UnSplit: a guess of the image and a clone of the head, improved in turns.
+
+Erdogan, Küpçü and Çiçek, "UnSplit: data-oblivious model inversion, model stealing, and
+label inference attacks against split learning", WPES 2022.
+
+    published   code ──lifted by R──► activation ◄─── clone(x)      the released loop
+    adaptive    code ◄──the codec──── activation ◄─── clone(x)      R is in the contract
+
+The published form cannot fit a lifted code: R Rᵀ z has negative values, a clone that
+ends in a ReLU has none. Its picture then fades to black whatever the defence does, so
+only the adaptive form says anything about a projection.
+
+Where we differ from the released code: every image has a clone of its own unless
+``carry_over`` is set, so that all run at once. What may surprise: the clone's first
+layer can absorb any brightness while the term on x² pulls the picture to black. Read
+scale-free scores beside the squared error, and the all-black image beside both.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from lightsplit.attacks.base import (
+    ATTACKS,
+    Budget,
+    Kind,
+    Progress,
+    Reconstruction,
+    silent,
+)
+from lightsplit.attacks.unsplit_clones import Observed
+from lightsplit.attacks.unsplit_loop import Schedule, invert
+from lightsplit.attacks.view import ServerView
+from lightsplit.codecs import Code, Codec
+from lightsplit.codecs.lightsplit_f import ProjectingEncoder
+from lightsplit.errors import AuditError
+
+BUDGETS: dict[Budget, Schedule] = {
+    "quick": Schedule(main_iterations=20, inner_iterations=50),
+    "full": Schedule(),
+}
+
+
+@ATTACKS.register("unsplit")
+class UnSplit(Reconstruction):
+    """Searches an image and a copy of the head that together explain the code."""
+
+    name = "unsplit"
+    kind: ClassVar[Kind] = "published"
+    forms = ("published", "adaptive")
+    needs = ("image_shape", "architecture")
+    threat_model = "a server that knows the head's layers, but no weight and no image"
+    cost = "quick: 2,000 steps, full: 200,000 steps; all images at once"
+
+    def __init__(
+        self,
+        *,
+        image_shape: tuple[int, int, int],
+        architecture: Callable[[], nn.Module],
+        main_iterations: int = 0,
+        inner_iterations: int = 0,
+        carry_over: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        if min(main_iterations, inner_iterations) < 0:
+            raise AuditError(
+                "unsplit needs numbers of iterations of at least 1, got "
+                f"{main_iterations} and {inner_iterations}"
+            )
+        planned = BUDGETS[self.budget]
+        self.schedule = Schedule(
+            main_iterations or planned.main_iterations,
+            inner_iterations or planned.inner_iterations,
+        )
+        self._image_shape = image_shape
+        self._architecture = architecture
+        self._carry_over = carry_over
+        if self.schedule.main_iterations < BUDGETS["full"].main_iterations:
+            self.notes.append(
+                f"unsplit ran {self.schedule.main_iterations} of the published "
+                f"{BUDGETS['full'].main_iterations} main iterations: enough to see it "
+                "work, too few to rank defences"
+            )
+
+    def reconstruct(self, view: ServerView, progress: Progress = silent) -> Tensor:
+        """Return an image for every code of ``view.codes`` (N, C, H, W), unclipped."""
+        (images,) = invert(
+            [observed(view.codes, view.codec, self.form, seed=self.seed)],
+            self._architecture,
+            image_shape=self._image_shape,
+            schedule=self.schedule,
+            carry_over=self._carry_over,
+            progress=progress,
+        )
+        return images
+
+
+def observed(codes: Tensor, codec: Codec, form: str, *, seed: int = 0) -> Observed:
+    """Return what the clones are fitted to in a form of the attack."""
+    if form == "adaptive":
+        return Observed(codes.detach(), codec, seed)
+    return Observed(_lifted(codes.detach(), codec), None, seed)
+
+
+def _lifted(codes: Tensor, codec: Codec) -> Tensor:
+    """Return codes as activations: by R where there is one, else by the decoder."""
+    if tuple(codes.shape[1:]) == codec.shape:
+        return codes
+    if isinstance(codec.encoder, ProjectingEncoder):
+        lifted = codec.encoder.projection.lift(codes)
+        return lifted.view(len(codes), *codec.shape)
+    codec.decoder.eval()
+    decoded: Tensor = codec.decoder(Code(codes))
+    return decoded.detach()
