@@ -5,11 +5,11 @@ import pytest
 from lightsplit.cli.listing import KINDS
 
 
-@pytest.mark.parametrize("kind", ["models", "codecs", "datasets", "projections"])
+@pytest.mark.parametrize("kind", list(KINDS))
 def test_every_part_is_listed_with_what_it_is(lightsplit, kind):
     entries = json.loads(lightsplit("list", kind, "--json").stdout)
     assert list(entries) == KINDS[kind].names()
-    assert all(entries.values())
+    assert all(all(facts.values()) for facts in entries.values())
     shown = lightsplit("list", kind).stdout
     assert all(name in shown for name in entries)
 
@@ -22,3 +22,15 @@ def test_an_unknown_kind_is_refused_with_the_known_ones(refused):
 
 def test_a_kind_must_be_given(lightsplit):
     lightsplit("list", code=2)
+
+
+def test_an_attack_is_listed_with_who_could_do_it_and_what_it_costs(lightsplit):
+    decoder = json.loads(lightsplit("list", "attacks", "--json").stdout)["decoder"]
+    assert decoder["kind"] == "oracle"
+    assert "who could do it" in decoder
+    assert "cost" in decoder
+
+
+def test_a_model_is_listed_with_its_cuts(lightsplit):
+    models = json.loads(lightsplit("list", "models", "--json").stdout)
+    assert models["resnet18"]["cuts"] == "l1, l2 (default)"

@@ -2,6 +2,7 @@
 
 import typer
 
+from lightsplit.cli.audit import audit_run
 from lightsplit.cli.certs import certs
 from lightsplit.cli.demo import demo
 from lightsplit.cli.join import join
@@ -22,6 +23,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command("train")(train)
+app.command("audit")(audit_run)
 app.command("verify")(verify)
 app.command("list")(list_parts)
 app.command("demo")(demo)

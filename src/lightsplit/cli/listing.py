@@ -6,11 +6,13 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from lightsplit.attacks import ATTACKS
 from lightsplit.cli import console
 from lightsplit.codecs import CODECS, PROJECTIONS
 from lightsplit.data import DATASETS
 from lightsplit.errors import UnknownNameError
-from lightsplit.models import MODELS
+from lightsplit.metrics import METRICS
+from lightsplit.models import CUTS, MODELS
 from lightsplit.registry import Registry, unknown_name
 
 KINDS: dict[str, Registry[Any]] = {
@@ -18,6 +20,8 @@ KINDS: dict[str, Registry[Any]] = {
     "codecs": CODECS,
     "datasets": DATASETS,
     "projections": PROJECTIONS,
+    "attacks": ATTACKS,
+    "metrics": METRICS,
 }
 
 
@@ -25,19 +29,53 @@ def list_parts(
     kind: Annotated[str, typer.Argument(help=f"one of: {', '.join(KINDS)}")],
     json: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
 ) -> None:
-    """Show the models, codecs, datasets or projections that can be named."""
+    """Show the parts that can be named: models and their cuts, codecs, attacks."""
     with console.reported_errors():
         if kind not in KINDS:
             raise UnknownNameError(unknown_name("kind", kind, list(KINDS)))
-    registry = KINDS[kind]
-    entries = {name: _first_line(registry.get(name)) for name in registry.names()}
+    entries = {name: describe(kind, name) for name in KINDS[kind].names()}
     if json:
         console.print_json(entries)
         return
-    table = Table("name", "what it is", title=kind, title_justify="left")
-    for name, text in entries.items():
-        table.add_row(name, text)
+    columns = list(next(iter(entries.values())))
+    table = Table("name", *columns, title=kind, title_justify="left")
+    for name, facts in entries.items():
+        table.add_row(name, *facts.values())
     console.out.print(table)
+
+
+def describe(kind: str, name: str) -> dict[str, str]:
+    """Return what is worth knowing about a part before it is chosen."""
+    part = KINDS[kind].get(name)
+    if kind == "metrics":
+        return _metric_facts(part)
+    facts = {"what it is": _first_line(part)}
+    if kind == "models":
+        cuts = CUTS[name]
+        facts["cuts"] = ", ".join(
+            f"{cut} (default)" if cut == cuts.default else cut for cut in cuts.names
+        )
+    if kind == "attacks":
+        facts |= _attack_facts(part)
+    return facts
+
+
+def _attack_facts(attack: Any) -> dict[str, str]:
+    return {
+        "kind": attack.kind,
+        "forms": ", ".join(filter(None, attack.forms)) or "–",
+        "who could do it": attack.threat_model,
+        "cost": attack.cost,
+    }
+
+
+def _metric_facts(create: Callable[[], Any]) -> dict[str, str]:
+    metric = create()
+    return {
+        "what it is": _first_line(metric.function),
+        "more private": metric.more_private,
+        "range": f"{metric.lowest:g} to {metric.highest:g} {metric.unit}".strip(),
+    }
 
 
 def _first_line(part: Callable[..., Any]) -> str:

@@ -79,8 +79,25 @@ def make_codec_and_contract(
 ) -> tuple[Codec, Contract]:
     """Return the codec for the model's cut and the contract for both."""
     shapes = _cut_shapes(parts, FACTS[experiment.dataset][0])
-    codec = _make_codec(experiment, shapes[0])
+    codec = make_codec(experiment, shapes[0])
     return codec, _make_contract(experiment, shapes, codec)
+
+
+def make_codec(
+    experiment: Experiment, shape: tuple[int, ...], *, weights_of: str = "codec"
+) -> Codec:
+    """Return the codec; its learned weights, if any, are drawn for ``weights_of``."""
+    try:
+        with seeding.scope(experiment.seed, weights_of):
+            return CODECS.create(
+                experiment.codec,
+                shape=shape,
+                ratio=experiment.ratio,
+                seed=seeding.derive(experiment.seed, "projection"),
+                **experiment.codec_options(),
+            )
+    except RuntimeError as error:  # torch's word for too little memory
+        raise ConfigError(f"cannot make {experiment.codec}: {error}") from error
 
 
 def make_server(experiment: Experiment, parts: SplitModel, codec: Codec) -> Server:
@@ -206,20 +223,6 @@ def _cut_shapes(
         activation = parts.head(torch.zeros(1, *input_shape))
         output = parts.backbone(activation)
     return tuple(activation.shape[1:]), tuple(output.shape[1:])
-
-
-def _make_codec(experiment: Experiment, shape: tuple[int, ...]) -> Codec:
-    try:
-        with seeding.scope(experiment.seed, "codec"):
-            return CODECS.create(
-                experiment.codec,
-                shape=shape,
-                ratio=experiment.ratio,
-                seed=seeding.derive(experiment.seed, "projection"),
-                **experiment.codec_options(),
-            )
-    except RuntimeError as error:  # torch's word for too little memory
-        raise ConfigError(f"cannot make {experiment.codec}: {error}") from error
 
 
 def _make_contract(

@@ -1,0 +1,124 @@
+"""One attack on one scene: run, scored, pictured, described.
+
+A Scene holds both what attacks are given (the view, and of the knowledge each its part)
+and what they never see: the originals and labels that a result is scored by.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from lightsplit.attacks import (
+    Attack,
+    Knowledge,
+    LabelInference,
+    Progress,
+    Reconstruction,
+    ServerView,
+    equip,
+)
+from lightsplit.audits import pictures, scoring
+from lightsplit.audits.plan import AuditOptions
+from lightsplit.audits.record import Entry
+from lightsplit.errors import AuditError
+
+Watch = Callable[[str], Progress]  # a title to what shows the progress under it
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """One run laid open at one moment."""
+
+    options: AuditOptions
+    view: ServerView
+    knowledge: Knowledge
+    judge: scoring.Judge
+    labels: Tensor  # of the view's training rows
+    images: Path  # folder for pictures
+
+
+def prepare(
+    kind: type[Attack], form: str, knowledge: Knowledge, options: AuditOptions
+) -> Attack:
+    """Return the attack with what it needs to know, and no more."""
+    settings = {"form": form, "budget": options.budget, "seed": options.seed}
+    attack = equip(kind, knowledge, **settings)
+    if attack is None:
+        raise AuditError(
+            f"{kind.name} needs to know {', '.join(kind.needs)}; this run cannot "
+            "tell all of it"
+        )
+    return attack
+
+
+def run_attack(attack: Attack, scene: Scene, watch: Watch) -> Iterator[Entry]:
+    """Yield the figures of an attack: one entry, or one per message for labels."""
+    progress = watch(title(attack.name, attack.form))
+    if isinstance(attack, Reconstruction):
+        yield _reconstruct(attack, scene, progress)
+    elif isinstance(attack, LabelInference):
+        for number, message in enumerate(scene.view.recorded_kinds):
+            progress(number, len(scene.view.recorded_kinds))
+            yield _infer(attack, scene, message)
+        progress(1, 1)
+
+
+def title(attack: str, form: str) -> str:
+    """Return what a row of pictures is called, such as ``unsplit-adaptive``."""
+    return f"{attack}-{form}" if form else attack
+
+
+def _reconstruct(attack: Reconstruction, scene: Scene, progress: Progress) -> Entry:
+    began = time.perf_counter()
+    images = attack.reconstruct(scene.view, progress)
+    seconds = time.perf_counter() - began
+    progress(1, 1)
+    figures = scene.judge.score(images)
+    pictures.write_strip(scene.images, title(attack.name, attack.form), images)
+    return {
+        **_describe(attack, scene, seconds),
+        "images": len(images),
+        "metrics": figures,
+        "beats_trivial": _verdict(attack, scene.judge, figures),
+        "fingerprint": scoring.fingerprint(images),
+        "notes": [*attack.notes, *scoring.doubts(attack, images)],
+    }
+
+
+def _verdict(
+    attack: Reconstruction, judge: scoring.Judge, figures: scoring.Figures
+) -> bool | None:
+    if attack.kind == "trivial":
+        judge.learn_trivial(figures)
+        return None
+    return judge.beats_trivial(figures)
+
+
+def _infer(attack: LabelInference, scene: Scene, message: str) -> Entry:
+    began = time.perf_counter()
+    score = attack.score(scene.view, message, scene.labels)
+    return {
+        **_describe(attack, scene, time.perf_counter() - began),
+        "message": message,
+        "images": score.samples,
+        "metrics": {score.name: scoring.label_figures(score)},
+        "chance": score.chance,
+        "notes": list(attack.notes),
+    }
+
+
+def _describe(attack: Attack, scene: Scene, seconds: float) -> Entry:
+    return {
+        "attack": attack.name,
+        "form": attack.form,
+        "kind": attack.kind,
+        "threat_model": attack.threat_model,
+        "knows": list(attack.needs),
+        "budget": scene.options.budget,
+        "client": scene.options.client,
+        "seed": scene.options.seed,
+        "seconds": round(seconds, 3),
+    }

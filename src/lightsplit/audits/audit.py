@@ -1,0 +1,68 @@
+"""An audit: every attack on one finished run, scored, recorded and pictured.
+
+    run folder ─► victim ─► knowledge, view ─► attacks ─► scores ─► record.json, images/
+
+An attack's figures are written as soon as it is done: what comes after it can fail or
+be interrupted, and nothing is lost.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from lightsplit.attacks import OnlineReconstruction
+from lightsplit.audits import pictures, scoring
+from lightsplit.audits.attacking import Scene, Watch, prepare, run_attack, title
+from lightsplit.audits.gathering import first_of_each_class, gather, let_oracles_know
+from lightsplit.audits.observation import observe
+from lightsplit.audits.plan import TRAINING_SAMPLES, AuditOptions, plan
+from lightsplit.audits.record import Entry, keep
+from lightsplit.audits.victim import Victim, choose_victim, restore
+from lightsplit.errors import AuditError
+from lightsplit.results import RunFolder
+
+
+def audit(
+    folder: RunFolder,
+    options: AuditOptions,
+    *,
+    watch: Watch,
+    data_dir: Path | None = None,
+) -> list[Entry]:
+    """Attack the run in ``folder`` and return the figures that were added to it."""
+    attacks = plan(options)
+    for kind, _ in attacks:
+        if issubclass(kind, OnlineReconstruction):
+            raise AuditError(f"{kind.name} learns while training goes on: use --during")
+    job = restore(folder, data_dir, device=options.device)
+    victim = choose_victim(
+        job, client=options.client, images=options.target_count, seed=options.seed
+    )
+    scene = set_scene(victim, options, folder, data_dir)
+    ready = [prepare(kind, form, scene.knowledge, options) for kind, form in attacks]
+    entries = []
+    for attack in ready:
+        entries += [keep(folder, entry) for entry in run_attack(attack, scene, watch)]
+    rows = [title(attack.name, attack.form) for attack in ready]
+    pictures.write_grid(folder.images, rows)
+    return entries
+
+
+def set_scene(
+    victim: Victim,
+    options: AuditOptions,
+    folder: RunFolder,
+    data_dir: Path | None = None,
+) -> Scene:
+    """Let the server watch the victim, which trains on, and lay everything open."""
+    known = gather(victim, auxiliary=options.auxiliary_count, seed=options.seed)
+    known = let_oracles_know(known, victim)  # before it trains on
+    seen = observe(victim, training_samples=TRAINING_SAMPLES, seed=options.seed)
+    pictures.write_strip(folder.images, pictures.ORIGINALS, victim.targets.images)
+    return Scene(
+        options=options,
+        view=seen.view,
+        knowledge=replace(known, hints=first_of_each_class(seen.labels)),
+        judge=scoring.Judge(victim.targets, scoring.lpips_weights(data_dir)),
+        labels=seen.labels,
+        images=folder.images,
+    )

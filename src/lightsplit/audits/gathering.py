@@ -1,0 +1,88 @@
+"""What the attackers of a run may know, made from the run itself.
+
+Everything here is a copy: what a victim does afterwards changes none of it.
+"""
+
+import copy
+from dataclasses import replace
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from lightsplit import seeding
+from lightsplit.attacks import Hints, Knowledge, LabelledImages, Pairs, readable
+from lightsplit.audits.victim import Victim, as_images
+from lightsplit.codecs import Codec
+from lightsplit.errors import AuditError
+from lightsplit.experiments import Experiment, pieces
+
+CHUNK = 512
+
+
+class TrueClient(nn.Module):
+    """The victim's own head and encoder: images to codes as the server reads them."""
+
+    def __init__(self, head: nn.Module, codec: Codec) -> None:
+        super().__init__()
+        self.head = head
+        self.encoder = codec.encoder
+        self._codec = codec
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return one readable code per image."""
+        return self.encode(self.head(images))
+
+    def encode(self, activations: Tensor) -> Tensor:
+        """Return one readable code per activation."""
+        return readable(self._codec, self.encoder(activations))
+
+
+def gather(victim: Victim, *, auxiliary: int, seed: int) -> Knowledge:
+    """Return what is known without the victim's weights: images, shapes, a model."""
+    others = torch.arange(min(auxiliary, len(victim.others)))
+    return Knowledge(
+        image_shape=victim.job.dataset.train.shape,
+        classes=victim.job.dataset.classes,
+        auxiliary=as_images(victim.others, others),
+        architecture=partial(_fresh_head, victim.job.experiment, seed),
+        labels=victim.targets.labels,
+    )
+
+
+def let_oracles_know(knowledge: Knowledge, victim: Victim) -> Knowledge:
+    """Return the same with the victim's trained head, and true codes made by it."""
+    if knowledge.auxiliary is None:
+        raise AuditError("an oracle needs auxiliary images")
+    client = true_client(victim)
+    pairs = make_pairs(client, knowledge.auxiliary)
+    return replace(knowledge, client=client, pairs=pairs)
+
+
+def true_client(victim: Victim) -> TrueClient:
+    """Return a frozen copy of the victim's head and encoder, in evaluation mode."""
+    codec = pieces.private_codec(victim.side.codec)
+    client = TrueClient(copy.deepcopy(victim.side.modules["head"]), codec)
+    return client.eval().requires_grad_(False)
+
+
+def make_pairs(client: TrueClient, known: LabelledImages) -> Pairs:
+    """Return the true codes and activations of known images."""
+    codes, activations = [], []
+    with torch.no_grad():
+        for images in torch.split(known.images, CHUNK):
+            activations.append(client.head(images))
+            codes.append(client.encode(activations[-1]))
+    return Pairs(torch.cat(codes), torch.cat(activations), known.images)
+
+
+def first_of_each_class(labels: Tensor) -> Hints:
+    """Return the first row of every class that occurs."""
+    rows = [int((labels == label).nonzero()[0]) for label in torch.unique(labels)]
+    return Hints(torch.tensor(rows), labels[rows])
+
+
+def _fresh_head(experiment: Experiment, seed: int) -> nn.Module:
+    drawn = seeding.derive(seed, "attacker")
+    settings = experiment.model_copy(update={"seed": drawn, "weights": ""})
+    return pieces.load_parts(settings).head

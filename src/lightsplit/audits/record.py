@@ -1,0 +1,43 @@
+"""An audit's figures in record.json (docs/record.md).
+
+audit      one entry per attack, form, message, step, budget and client; a new one
+           replaces the old one of the same key
+leakage    the worst of the oracle ladder, metric by metric: what is claimed of a codec
+"""
+
+from typing import Any
+
+from lightsplit.metrics import METRICS
+from lightsplit.results import RunFolder
+
+Entry = dict[str, Any]
+KEY = ("attack", "form", "message", "step", "budget", "client")
+
+
+def keep(folder: RunFolder, entry: Entry) -> Entry:
+    """Add an entry to the run's record, bring its leakage up to date, return it."""
+    record = folder.read_record()
+    others = [old for old in record.get("audit", []) if _key(old) != _key(entry)]
+    entries = [*others, entry]
+    folder.write_record({**record, "audit": entries, "leakage": leakage(entries)})
+    return entry
+
+
+def leakage(entries: list[Entry]) -> dict[str, dict[str, Any]]:
+    """Return, for each metric, the figures of the oracle that gets the most."""
+    oracles = [entry for entry in entries if entry["kind"] == "oracle"]
+    names = {name for entry in oracles for name in entry["metrics"]}
+    return {
+        name: _worst(name, oracles) for name in sorted(names & set(METRICS.names()))
+    }
+
+
+def _worst(name: str, oracles: list[Entry]) -> dict[str, Any]:
+    choose = max if METRICS.create(name).higher_is_better else min
+    having = [entry for entry in oracles if name in entry["metrics"]]
+    entry = choose(having, key=lambda entry: entry["metrics"][name]["mean"])
+    return {"attack": entry["attack"], **entry["metrics"][name]}
+
+
+def _key(entry: Entry) -> tuple[Any, ...]:
+    return tuple(entry.get(name) for name in KEY)

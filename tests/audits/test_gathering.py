@@ -1,0 +1,60 @@
+"""What attackers may know is a copy, and true."""
+
+import torch
+
+from lightsplit.audits.gathering import (
+    first_of_each_class,
+    gather,
+    let_oracles_know,
+    true_client,
+)
+from lightsplit.audits.observation import observe
+
+
+def test_pairs_hold_true_codes_and_activations(victim_of):
+    victim = victim_of(codec="lightsplit-f")
+    known = let_oracles_know(gather(victim, auxiliary=30, seed=0), victim)
+    head, encoder = victim.side.modules["head"].eval(), victim.side.modules["encoder"]
+    activations = head(known.auxiliary.images)
+    torch.testing.assert_close(known.pairs.activations, activations)
+    torch.testing.assert_close(known.pairs.codes, encoder(activations).values)
+    assert len(known.pairs.images) == 30
+
+
+def test_without_oracles_nothing_of_the_victims_weights_is_known(victim_of):
+    known = gather(victim_of(), auxiliary=5, seed=0)
+    assert known.client is None
+    assert known.pairs is None
+
+
+def test_an_architecture_has_the_victims_layers_and_other_weights(victim_of):
+    victim = victim_of()
+    fresh = gather(victim, auxiliary=5, seed=0).architecture().state_dict()
+    trained = victim.side.modules["head"].state_dict()
+    assert {n: t.shape for n, t in fresh.items()} == {
+        n: t.shape for n, t in trained.items()
+    }
+    assert any(not torch.equal(fresh[name], trained[name]) for name in trained)
+
+
+def test_what_is_known_does_not_change_when_the_victim_trains_on(victim_of):
+    victim = victim_of()
+    known = let_oracles_know(gather(victim, auxiliary=5, seed=0), victim)
+    images = victim.targets.images
+    before = known.client(images)
+    observe(victim, training_samples=40, seed=0)
+    assert torch.equal(known.client(images), before)
+    assert not torch.allclose(true_client(victim)(images), before)
+
+
+def test_the_known_client_is_frozen(victim_of):
+    victim = victim_of()
+    client = let_oracles_know(gather(victim, auxiliary=5, seed=0), victim).client
+    assert not any(p.requires_grad for p in client.parameters())
+    assert all(p.requires_grad for p in victim.side.modules["head"].parameters())
+
+
+def test_hints_are_the_first_of_each_class():
+    hints = first_of_each_class(torch.tensor([2, 0, 2, 5, 0]))
+    assert hints.labels.tolist() == [0, 2, 5]
+    assert hints.rows.tolist() == [1, 0, 3]
