@@ -1,5 +1,13 @@
 """What a curious server can learn from the messages that it received."""
 
+from lightsplit.attacks import (  # noqa: F401 (registers them)
+    decoder,
+    labels,
+    linear,
+    trivial,
+    unsplit,
+    whitebox,
+)
 from lightsplit.attacks.base import (
     ATTACKS,
     Attack,
@@ -12,6 +20,7 @@ from lightsplit.attacks.base import (
     silent,
 )
 from lightsplit.attacks.knowledge import Hints, Knowledge, LabelledImages, Pairs
+from lightsplit.attacks.label_scores import LabelScore
 from lightsplit.attacks.view import Exchange, ServerView, Snapshot, readable
 
 __all__ = [
@@ -22,6 +31,7 @@ __all__ = [
     "Hints",
     "Knowledge",
     "LabelInference",
+    "LabelScore",
     "LabelledImages",
     "OnlineReconstruction",
     "Pairs",

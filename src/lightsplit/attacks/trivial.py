@@ -1,0 +1,123 @@
+"""Attackers that learn nothing: what any real attack must beat.
+
+    mean-image      the mean of the auxiliary images
+    class-mean      the mean of the auxiliary images of the victim's true class
+    all-black       zeros
+    nearest-image   the auxiliary image whose code lies nearest to the victim's
+
+The first three do not read the codes. The class mean is told the true labels: an image
+no better than it gives away the class at most. The nearest image is the strongest guess
+without learning; it needs true codes of the auxiliary images to compare with.
+"""
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from lightsplit.attacks.base import ATTACKS, Kind, Progress, Reconstruction, silent
+from lightsplit.attacks.knowledge import LabelledImages, Pairs
+from lightsplit.attacks.view import ServerView
+from lightsplit.errors import AuditError
+
+CHUNK = 256  # victims whose distances are in memory at a time
+
+
+@ATTACKS.register("mean-image")
+class MeanImage(Reconstruction):
+    """The same mean image for everyone."""
+
+    name = "mean-image"
+    kind: ClassVar[Kind] = "trivial"
+    needs = ("auxiliary",)
+    threat_model = "anyone who has images of the same kind; the codes are not read"
+    cost = "none"
+
+    def __init__(self, *, auxiliary: LabelledImages, **options: Any) -> None:
+        super().__init__(**options)
+        self.auxiliary = auxiliary
+
+    def reconstruct(self, view: ServerView, progress: Progress = silent) -> Tensor:
+        """Return the mean image once for every code."""
+        progress(1, 1)
+        mean = self.auxiliary.images.mean(dim=0)
+        return mean.expand(len(view.codes), *mean.shape).clone()
+
+
+@ATTACKS.register("class-mean")
+class ClassMean(Reconstruction):
+    """The mean image of each victim's class."""
+
+    name = "class-mean"
+    kind: ClassVar[Kind] = "trivial"
+    needs = ("auxiliary", "labels")
+    threat_model = "anyone who has labelled images and was told the victims' classes"
+    cost = "none"
+
+    def __init__(
+        self, *, auxiliary: LabelledImages, labels: Tensor, **options: Any
+    ) -> None:
+        super().__init__(**options)
+        self.auxiliary = auxiliary
+        self.labels = labels
+
+    def reconstruct(self, view: ServerView, progress: Progress = silent) -> Tensor:
+        """Return the mean of the class of every code's image."""
+        progress(1, 1)
+        if len(self.labels) != len(view.codes):
+            raise AuditError(
+                f"expected a label for each of {len(view.codes)} codes, "
+                f"got {len(self.labels)}"
+            )
+        images, labels = self.auxiliary.images, self.auxiliary.labels
+        everything = images.mean(dim=0)  # for a class that the attacker has never seen
+        means = {
+            label: images[labels == label].mean(dim=0)
+            for label in torch.unique(labels).tolist()
+        }
+        return torch.stack([means.get(y, everything) for y in self.labels.tolist()])
+
+
+@ATTACKS.register("all-black")
+class AllBlack(Reconstruction):
+    """Nothing at all: on mostly black images a low error that means nothing."""
+
+    name = "all-black"
+    kind: ClassVar[Kind] = "trivial"
+    needs = ("image_shape",)
+    threat_model = "anyone who knows the size of an image; the codes are not read"
+    cost = "none"
+
+    def __init__(self, *, image_shape: tuple[int, int, int], **options: Any) -> None:
+        super().__init__(**options)
+        self.image_shape = image_shape
+
+    def reconstruct(self, view: ServerView, progress: Progress = silent) -> Tensor:
+        """Return zeros for every code."""
+        progress(1, 1)
+        return torch.zeros(len(view.codes), *self.image_shape)
+
+
+@ATTACKS.register("nearest-image")
+class NearestImage(Reconstruction):
+    """The auxiliary image whose true code is nearest to the victim's."""
+
+    name = "nearest-image"
+    kind: ClassVar[Kind] = "trivial"
+    needs = ("pairs",)
+    threat_model = "a server that was given codes with their images by a client"
+    cost = "a distance for every victim and pair; seconds"
+
+    def __init__(self, *, pairs: Pairs, **options: Any) -> None:
+        super().__init__(**options)
+        self.pairs = pairs
+
+    def reconstruct(self, view: ServerView, progress: Progress = silent) -> Tensor:
+        """Return the nearest image of every code."""
+        known = self.pairs.codes.flatten(1)
+        chunks = torch.split(view.codes.flatten(1), CHUNK)
+        nearest = []
+        for done, chunk in enumerate(chunks, start=1):
+            nearest.append(torch.cdist(chunk, known).argmin(dim=1))
+            progress(done, len(chunks))
+        return self.pairs.images[torch.cat(nearest)]

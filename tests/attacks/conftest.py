@@ -1,0 +1,179 @@
+"""Small victims: digits through a shallow head, and what a server sees of them."""
+
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from lightsplit.attacks import (
+    ATTACKS,
+    Exchange,
+    Hints,
+    Knowledge,
+    LabelledImages,
+    Pairs,
+    ServerView,
+    equip,
+    readable,
+)
+from lightsplit.codecs import CODECS, Code
+from lightsplit.data import DATASETS
+from lightsplit.protocol import (
+    CodeGradient,
+    CodeMessage,
+    Contract,
+    OutputGradient,
+    OutputMessage,
+)
+
+VICTIMS = 100
+IMAGE_SHAPE = (1, 8, 8)
+CLASSES = 10
+
+
+@dataclass
+class Scene:
+    """A view, what attackers may know, and the truth that only a test has."""
+
+    view: ServerView
+    knowledge: Knowledge
+    truth: torch.Tensor
+    labels: torch.Tensor
+
+    def error(self, images):
+        return float((images - self.truth).square().mean())
+
+
+class TrueClient(nn.Module):
+    """Images to codes as the server reads them."""
+
+    def __init__(self, head, codec):
+        super().__init__()
+        self.head = head
+        self.encoder = codec.encoder
+        self.codec = codec
+
+    def forward(self, images):
+        return readable(self.codec, self.encoder(self.head(images)))
+
+
+@cache
+def images():
+    """Return all images of the digits' training and test set, and their labels."""
+    dataset = DATASETS.create("digits")
+    parts = [dataset.train, dataset.test]
+    pixels = torch.cat([part.images for part in parts]).float() / 255
+    return pixels, torch.cat([part.labels for part in parts])
+
+
+def shallow_head():
+    torch.manual_seed(5)
+    return nn.Sequential(nn.Conv2d(1, 6, 3, padding=1), nn.BatchNorm2d(6), nn.ReLU())
+
+
+def make_scene(codec="raw", *, head=None, ratio=1, noise=False, **options):
+    """Return a victim whose codes are true, or noise that tells nothing."""
+    head = (head or shallow_head()).eval()
+    pixels, labels = images()
+    shape = tuple(head(pixels[:1]).shape[1:])
+    codec = CODECS.create(codec, shape=shape, ratio=ratio, **options)
+    client = TrueClient(head, codec).eval()
+    with torch.no_grad():
+        activations, codes = head(pixels), client(pixels)
+        values = codec.encoder(activations[:VICTIMS])
+    if noise:
+        codes = torch.randn_like(codes)
+        values = Code(torch.randn_like(values.values), values.side)
+    sent = CodeMessage(0, 0, values, is_training=False)
+    reply = OutputMessage(0, 0, Code(torch.zeros(VICTIMS, 4)))
+    knowledge = Knowledge(
+        image_shape=IMAGE_SHAPE,
+        classes=CLASSES,
+        auxiliary=LabelledImages(pixels[VICTIMS:], labels[VICTIMS:]),
+        pairs=Pairs(codes[VICTIMS:], activations[VICTIMS:], pixels[VICTIMS:]),
+        client=client,
+        labels=labels[:VICTIMS],
+    )
+    view = ServerView(contract_for(codec), codec, (Exchange(sent, reply),))
+    return Scene(view, knowledge, pixels[:VICTIMS], labels[:VICTIMS])
+
+
+def contract_for(codec, **terms):
+    known = {
+        "model": "toy",
+        "cut": "front",
+        "topology": "u",
+        "heads": "shared",
+        "activation_shape": codec.shape,
+        "output_shape": (16,),
+        "codec": codec.name,
+        "codec_options": {},
+        "code_size": codec.code_size,
+        "fingerprint": codec.fingerprint,
+        "seed": 0,
+        "clients": 1,
+        "batch_size": 32,
+        "turn_steps": 0,
+    }
+    return Contract(**(known | terms))
+
+
+def make_training(*, topology="u", steps=12):
+    """Return the view of training steps with real gradients, their labels and hints."""
+    pixels, labels = images()
+    torch.manual_seed(3)
+    head, tail = nn.Sequential(nn.Flatten(), nn.Linear(64, 32)), nn.Linear(16, CLASSES)
+    backbone = nn.Sequential(nn.ReLU(), nn.Linear(32, 16))
+    codec = CODECS.create("raw", shape=(32,), ratio=1)
+    exchanges, client = [], nn.ModuleList([head, tail, backbone])
+    optimizer = torch.optim.SGD(client.parameters(), lr=0.1)
+    for step in range(steps):
+        rows = slice(32 * step, 32 * step + 32)
+        code = head(pixels[rows])
+        output = backbone(code)
+        loss = cross_entropy(tail(output), labels[rows])
+        gradients = torch.autograd.grad(loss, [code, output], retain_graph=True)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        values = Code(code.detach())
+        answer = CodeGradient(0, step, gradients[0])
+        if topology == "vanilla":
+            sent = CodeMessage(0, step, values, labels[rows])
+            exchanges.append(Exchange(sent, answer))
+            continue
+        reply = OutputMessage(0, step, Code(output.detach()))
+        exchanges.append(Exchange(CodeMessage(0, step, values), reply))
+        exchanges.append(Exchange(OutputGradient(0, step, gradients[1]), answer))
+    contract = contract_for(codec, topology=topology)
+    view = ServerView(contract, codec, tuple(exchanges))
+    truth = labels[: 32 * steps]
+    first = torch.tensor([int((truth == c).nonzero()[0]) for c in range(CLASSES)])
+    return view, truth, Hints(first, torch.arange(CLASSES))
+
+
+@pytest.fixture
+def scene():
+    return make_scene
+
+
+@pytest.fixture
+def training():
+    return make_training
+
+
+TRIVIAL = ("mean-image", "class-mean", "all-black", "nearest-image")
+
+
+@pytest.fixture
+def trivial_error():
+    """Return the lowest error of the trivial attackers on a scene."""
+
+    def lowest(made, names=TRIVIAL):
+        attacks = [equip(ATTACKS.get(name), made.knowledge) for name in names]
+        return min(made.error(attack.reconstruct(made.view)) for attack in attacks)
+
+    return lowest
