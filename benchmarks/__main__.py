@@ -5,7 +5,7 @@ import platform
 
 import torch
 
-from benchmarks import network, projection, step
+from benchmarks import network, projection, step, unsplit
 
 
 def main() -> None:
@@ -19,6 +19,7 @@ def main() -> None:
         "step": step.measure(),
         "projection": projection.measure(),
         "network": network.measure(),
+        "unsplit": unsplit.measure(),
     }
     print(json.dumps(results, indent=2))
 
