@@ -76,7 +76,7 @@ def test_another_term_is_refused_with_both_values(term, network):
         network,
         ContractError,
         "contract-mismatch",
-        f"{term}: {mine!r} here, {TERMS[term]!r} there",
+        f"{term}: client has {TERMS[term]!r}, server has {mine!r}",
         contract=theirs.to_json(),
     )
 
@@ -84,7 +84,7 @@ def test_another_term_is_refused_with_both_values(term, network):
 def test_another_projection_of_the_same_terms_has_its_own_code(network):
     theirs = dataclasses.replace(network.contract, fingerprint="0123abcd")
     mine = network.contract.fingerprint
-    texts = (f"{mine!r} here", "'0123abcd' there")
+    texts = (f"server has {mine!r}", "client has '0123abcd'")
     refused(
         network, ContractError, "wrong-fingerprint", *texts, contract=theirs.to_json()
     )
@@ -98,7 +98,7 @@ def test_a_client_with_another_projection_seed_is_refused(network):
         network,
         ContractError,
         "contract-mismatch",
-        f"fingerprint: {network.contract.fingerprint!r} here, {theirs.fingerprint!r}",
+        f"server has {network.contract.fingerprint!r}",
         contract=theirs.to_json(),
     )
 
@@ -106,7 +106,7 @@ def test_a_client_with_another_projection_seed_is_refused(network):
 @pytest.mark.parametrize("more", [{}, {"a_term_of_the_future": 1}])
 def test_another_version_has_its_own_code(more, network):
     terms = {**json.loads(network.contract.to_json()), "version": 2, **more}
-    texts = ("version: 1 here, 2 there",)
+    texts = ("version: client has 2, server has 1",)
     refused(network, ContractError, "version", *texts, contract=json.dumps(terms))
 
 

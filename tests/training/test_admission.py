@@ -54,7 +54,9 @@ def test_what_is_no_contract_is_a_mismatch(text, contract):
 
 def test_a_fingerprint_beside_other_terms_is_a_mismatch_that_names_both(contract):
     theirs = dataclasses.replace(contract, fingerprint="f", seed=4)
-    with pytest.raises(ContractError, match=r"fingerprint.*seed: 0 here, 4 there") as e:
+    with pytest.raises(
+        ContractError, match=r"fingerprint.*seed: client has 4, server has 0"
+    ) as e:
         check_contract(contract, theirs.to_json())
     assert e.value.code == "contract-mismatch"
 

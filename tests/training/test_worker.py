@@ -17,7 +17,7 @@ from lightsplit.errors import (
     SealError,
     TransportError,
 )
-from lightsplit.protocol.control import Finished, Grant, Ready, TurnDone, Welcome
+from lightsplit.protocol.control import Finished, Grant, Heard, Ready, TurnDone, Welcome
 from lightsplit.training import worker as worker_module
 from lightsplit.training.coordinator import Coordinator, Plan
 from lightsplit.training.schedule import Schedule
@@ -140,7 +140,8 @@ class Script:
     def __init__(self, *answers):
         self.answers = list(answers)
         self.heard = []
-        self.is_finished = self.is_closed = False
+        self.last = None
+        self.is_closed = False
 
     def call(self, message):
         self.heard.append(message)
@@ -149,8 +150,8 @@ class Script:
             raise answer
         return answer
 
-    def finish(self):
-        self.is_finished = True
+    def finish(self, last):
+        self.last = last
 
     def close(self):
         self.is_closed = True
@@ -181,7 +182,7 @@ def work(net, tmp_path):
 def test_the_end_is_taken_note_of(work):
     line = Script(Welcome(1, "r"), Finished("schedule", 3))
     assert work(line).finished.reason == "schedule"
-    assert line.is_finished
+    assert line.last == Heard()
     assert line.is_closed
     assert line.heard[1] == Ready(2)  # the batches of client 1
 

@@ -9,11 +9,15 @@ from lightsplit.errors import TransportError
 from lightsplit.experiments import pieces
 from lightsplit.experiments.build import split_data
 from lightsplit.experiments.config import Experiment
-from lightsplit.experiments.record import describe_run, step_ratio
+from lightsplit.experiments.record import (
+    count_parameters,
+    describe_run,
+    step_ratio,
+)
 from lightsplit.protocol import Reply, Request
 from lightsplit.protocol.control import Finished, Grant
 from lightsplit.results import RunFolder, finite, tensors
-from lightsplit.runtime import Client, Server
+from lightsplit.runtime import Client
 from lightsplit.training import EVALUATION_BATCH
 from lightsplit.training.coordinator import Coordinator, Plan
 from lightsplit.training.network import Endpoint, JoinOptions, join, serve
@@ -81,8 +85,16 @@ def serve_experiment(  # noqa: PLR0913
     folder.write_metrics(coordinator.progress.history)
     if coordinator.finished is None:
         return None
+    if _is_recorded(folder, coordinator):  # the run was over when it was loaded
+        return folder.read_record()
     tensors.save(folder.path / "server.safetensors", server.side.state())
-    record: dict[str, Any] = finite(_record(experiment, server, coordinator))
+    record: dict[str, Any] = finite(
+        {
+            **describe_run(experiment, contract, codec),
+            **_figures(coordinator),
+            "parameters": count_parameters(parts, codec),
+        }
+    )
     folder.write_record(record)
     return record
 
@@ -152,13 +164,18 @@ def predict_experiment(
     return predictions, labels
 
 
-def _record(
-    experiment: Experiment, server: Server, coordinator: Coordinator
-) -> dict[str, Any]:
+def _is_recorded(folder: RunFolder, coordinator: Coordinator) -> bool:
+    """Say whether the record at hand is of these very steps, with all their bytes."""
+    if not folder.record_file.is_file():
+        return False
+    return bool(folder.read_record()["steps"] == coordinator.progress.steps)
+
+
+def _figures(coordinator: Coordinator) -> dict[str, Any]:
     progress = coordinator.progress
     last = progress.history[-1] if progress.history else {}
+    epochs, rounds = coordinator.position
     return {
-        **describe_run(experiment, coordinator.contract, server.side.codec),
         "test_accuracy": last.get("test_accuracy"),
         "best_test_accuracy": progress.best_accuracy if progress.history else None,
         "test_loss": last.get("test_loss"),
@@ -166,6 +183,8 @@ def _record(
         "stopped_by": coordinator.finished.reason if coordinator.finished else "",
         "steps": progress.steps,
         "samples": progress.samples,
+        "epochs": epochs,
+        "rounds": rounds,
         "seconds": round(progress.seconds, 3),
         "step_ratio": step_ratio(progress, coordinator.contract),
         "bytes": progress.bytes,

@@ -14,7 +14,7 @@ from lightsplit.experiments.build import Job
 from lightsplit.experiments.config import Experiment
 from lightsplit.protocol import STEP_KINDS, Contract
 from lightsplit.protocol.messages import LOSS_BYTES
-from lightsplit.runtime import Side
+from lightsplit.splitting import SplitModel
 from lightsplit.training import Progress
 
 RECORD_VERSION = 1
@@ -38,7 +38,7 @@ def make_record(job: Job) -> dict[str, Any]:
         "seconds": round(progress.seconds, 3),
         "step_ratio": step_ratio(progress, job.contract),
         "bytes": progress.bytes,
-        "parameters": _parameters(job),
+        "parameters": count_parameters(job.parts, job.codec),
         "label_histogram": job.histogram.tolist(),
     }
 
@@ -86,17 +86,16 @@ def raw_step_bytes(progress: Progress, contract: Contract) -> int:
     return activations + 2 * 4 * progress.samples * math.prod(contract.output_shape)
 
 
-def _parameters(job: Job) -> dict[str, int]:
-    client, server = job.trainer.clients[0].side, job.trainer.server.side
+def count_parameters(parts: SplitModel, codec: Codec) -> dict[str, int]:
+    """Return the parameters of each part of the model and of its codec."""
     return {
-        "head": _count(client, "head"),
-        "backbone": _count(server, "backbone"),
-        "tail": _count(client, "tail") + _count(server, "tail"),
-        "encoder": _count(client, "encoder"),
-        "decoder": _count(server, "decoder"),
+        "head": _count(parts.head),
+        "backbone": _count(parts.backbone),
+        "tail": _count(parts.tail),
+        "encoder": _count(codec.encoder),
+        "decoder": _count(codec.decoder),
     }
 
 
-def _count(side: Side, name: str) -> int:
-    module: nn.Module | None = dict(side.modules.items()).get(name)
-    return sum(p.numel() for p in module.parameters()) if module is not None else 0
+def _count(module: nn.Module | None) -> int:
+    return 0 if module is None else sum(p.numel() for p in module.parameters())

@@ -73,13 +73,13 @@ class Contract:
         """SHA-256 of the canonical text."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
-    def check_same(self, theirs: "Contract") -> None:
-        """Raise with every term that differs, ours beside theirs."""
-        mine, other = asdict(self), asdict(theirs)
+    def check_same(self, client: "Contract") -> None:
+        """Raise with every term in which a client's contract differs from this one."""
+        mine, theirs = asdict(self), asdict(client)
         different = [
-            f"{name}: {mine[name]!r} here, {other[name]!r} there"
+            f"{name}: client has {theirs[name]!r}, server has {mine[name]!r}"
             for name in mine
-            if mine[name] != other[name]
+            if mine[name] != theirs[name]
         ]
         if different:
             raise ContractError("the contracts differ in " + "; ".join(different))

@@ -8,6 +8,7 @@ Both are asked while a message is still bytes, before a tensor is made of it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -22,6 +23,7 @@ _Batches = dict[Layout, set[int]]
 
 _STEP_KINDS = {kind.name for kind in KINDS.values() if kind.tensors}
 _SIDE_KINDS = {kind.name for kind in KINDS.values() if kind.side}
+_REMEMBERED = 1024  # claims
 _HEAD_ROOM = 4096  # more than dtypes, shapes, numbers and lengths ever take
 
 
@@ -90,6 +92,8 @@ class Expectation:
         self._code_gradients = _values_only(self._codes)
         self._output_gradients = _values_only(self._outputs)
         self._bytes = self._most_bytes(largest)
+        # Most messages of a run claim the same: those that were legal are remembered.
+        self.check = lru_cache(_REMEMBERED)(self._check)
         self._checks = {
             "code": self._check_code,
             "output": self._check_output,
@@ -101,7 +105,7 @@ class Expectation:
         """Return the most bytes of a message of ``kind``; None where it is not said."""
         return self._bytes.get(kind)
 
-    def check(self, kind: str, claim: Claim) -> None:
+    def _check(self, kind: str, claim: Claim) -> None:
         """Raise unless a message of a step may be of the shapes it claims."""
         self._checks[kind](claim)
 

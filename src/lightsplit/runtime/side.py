@@ -31,17 +31,17 @@ class Side:
         trainable = [p for p in self.modules.parameters() if p.requires_grad]
         self.optimizer = optimizer(trainable) if trainable else None
         self._state_bytes: dict[int, int] = {}
+        self._every = tuple(self.modules.modules())
 
     @property
     def buffers(self) -> list[Tensor]:
         """The running statistics and the like: what a forward pass may change."""
-        weights = {name for name, _ in self.modules.named_parameters()}
-        state = self.modules.state_dict(keep_vars=True)
-        return [tensor for name, tensor in state.items() if name not in weights]
+        return [one for module in self._every for one in module.buffers(recurse=False)]
 
     def set_training(self, is_training: bool) -> None:
         """Put every module into training or evaluation mode."""
-        self.modules.train(is_training)
+        if any(module.training is not is_training for module in self._every):
+            self.modules.train(is_training)
 
     def zero_grad(self) -> None:
         """Forget the gradients of the last step."""

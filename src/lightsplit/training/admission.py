@@ -35,7 +35,7 @@ def check_contract(mine: Contract, text: str) -> None:
     version = _version(text)
     if version not in (None, mine.version):
         raise ContractError(
-            f"protocol version: {mine.version!r} here, {version!r} there",
+            f"protocol version: client has {version!r}, server has {mine.version!r}",
             code="version",
         )
     theirs = Contract.from_json(text)

@@ -24,6 +24,7 @@ from lightsplit.protocol import (
 from lightsplit.protocol.control import (
     Finished,
     Grant,
+    Heard,
     Hello,
     Ready,
     TurnDone,
@@ -46,8 +47,8 @@ class Line(Protocol):
         """Return the reply; raise TransportError when asking again may help."""
         ...
 
-    def finish(self) -> None:
-        """Let the server know that all was read."""
+    def finish(self, last: Message) -> None:
+        """Send a message that has no reply, and end the connection in good order."""
         ...
 
     def close(self) -> None:
@@ -151,9 +152,10 @@ class Worker:
         self._code: CodeMessage | None = None
         self._is_clean = True
         self._initial = tensors.to_bytes(client.side.state())
+        self._meter = meter or ByteMeter()
         if self.travels and key is None:
             raise ConfigError("shared heads travel sealed: a key is needed")
-        client.send = through(meter or ByteMeter(), self.send)
+        client.send = through(self._meter, self.send)
 
     @property
     def travels(self) -> bool:
@@ -174,7 +176,7 @@ class Worker:
             if self.travels:
                 self._load(self._unseal(order.side, order.turn))
             if self._line is not None:
-                self._line.finish()
+                self._line.finish(Heard())
             return order
         finally:
             if self._line is not None:
@@ -218,13 +220,14 @@ class Worker:
         if self._store is not None and not self.travels and order.steps:
             self._store.save(self._client.steps, blob)
         self._is_clean = True
+        self._meter.add("hand_off", len(side))
         return self._hand_in(TurnDone(order.turn, side, loss, accuracy, test_loss))
 
     def _hand_in(self, done: TurnDone) -> Grant | Finished:
         """Give the turn back; a new order may show that it was taken before."""
         while True:
             try:
-                return _order(self._call(done))
+                return self._ordered(done)
             except TransportError:
                 order = self._reach()
                 if not self._continues(order):
@@ -313,12 +316,22 @@ class Worker:
         if self._line is not None:
             self._line.close()
         self._line = self._connect()
-        welcome = self._call(Hello(self._name, self._contract.to_json()))
+        hello = Hello(self._name, self._contract.to_json())
+        welcome = self._call(hello)
         if not isinstance(welcome, Welcome):
             raise ProtocolError(f"expected a welcome, got {type(welcome).__name__}")
+        self._meter.add("setup", len(hello.contract.encode()))
         self._take_place(welcome.run, welcome.index)
         assert self._batches is not None  # noqa: S101
-        return _order(self._call(Ready(len(self._batches))))
+        return self._ordered(Ready(len(self._batches)))
+
+    def _ordered(self, message: Ready | TurnDone) -> Grant | Finished:
+        """Say that this client is free and return what the server wants next."""
+        order = self._call(message)
+        if not isinstance(order, Grant | Finished):
+            raise ProtocolError(f"expected an order, got {type(order).__name__}")
+        self._meter.add("hand_off", len(order.side))
+        return order
 
     def _take_place(self, run: str, index: int) -> None:
         """Be the client that the server says; once there was a turn, no other one."""
@@ -335,9 +348,3 @@ class Worker:
         if self._batches is None or mine[1] != index:
             self._batches = self._make_batches(index)
         self._run, self._client.index = run, index
-
-
-def _order(reply: Message) -> Grant | Finished:
-    if not isinstance(reply, Grant | Finished):
-        raise ProtocolError(f"expected an order, got {type(reply).__name__}")
-    return reply
