@@ -99,6 +99,7 @@ class ClientSide(Side):
             modules["decoder"] = output_codec.decoder
         super().__init__(modules, optimizer)
         self.codec = codec
+        self.output_codec = output_codec
 
     def encode(self, inputs: Tensor) -> Code:
         """Return the code of a batch of inputs."""
@@ -144,6 +145,12 @@ class ServerSide(Side):
             backbone.requires_grad_(False)
         super().__init__(modules, optimizer)
         self.codec = codec
+        self.output_codec = output_codec
+
+    @property
+    def has_tail(self) -> bool:
+        """Say whether the tail, and with it the labels, is the server's (vanilla)."""
+        return "tail" in self.modules
 
     def set_training(self, is_training: bool) -> None:
         """As for any side; a frozen backbone keeps its running statistics too."""
@@ -154,7 +161,7 @@ class ServerSide(Side):
     def forward(self, code: Code) -> Code:
         """Return the output for a code."""
         output = self.modules["backbone"](self.modules["decoder"](code))
-        if "tail" in self.modules:
+        if self.has_tail:
             output = self.modules["tail"](output)
         if "encoder" in self.modules:
             encoded: Code = self.modules["encoder"](output)
