@@ -18,7 +18,8 @@ from lightsplit.errors import (
     TransportError,
 )
 from lightsplit.experiments import make_experiment
-from lightsplit.experiments.pieces import load_parts, make_codec_and_contract
+from lightsplit.experiments.cuts import make_cuts
+from lightsplit.experiments.pieces import load_parts
 from lightsplit.protocol import Reader
 from lightsplit.protocol.control import Ready
 from lightsplit.training.network import Endpoint
@@ -92,7 +93,7 @@ def test_another_projection_of_the_same_terms_has_its_own_code(network):
 
 def test_a_client_with_another_projection_seed_is_refused(network):
     experiment = make_experiment({**network.experiment.model_dump(), "seed": 5})
-    _, theirs = make_codec_and_contract(experiment, load_parts(experiment))
+    theirs = make_cuts(experiment, load_parts(experiment)).contract
     assert theirs.fingerprint != network.contract.fingerprint
     refused(
         network,

@@ -5,10 +5,11 @@ from pathlib import Path
 
 from torch import Tensor
 
-from lightsplit.codecs import Codec
+from lightsplit.codecs import Codec, OutputCodec
 from lightsplit.data import Dataset, label_histogram, partition
 from lightsplit.experiments import pieces
 from lightsplit.experiments.config import Experiment
+from lightsplit.experiments.cuts import make_cuts
 from lightsplit.protocol import Contract
 from lightsplit.splitting import SplitModel
 from lightsplit.training import EVALUATION_BATCH, Schedule, Trainer
@@ -24,14 +25,15 @@ class Job:
     contract: Contract
     parts: SplitModel
     codec: Codec
+    output_codec: OutputCodec | None
     histogram: Tensor
 
 
 def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
     """Return the job that ``experiment`` describes."""
     dataset = pieces.load_dataset(experiment, data_dir)
-    parts = pieces.load_parts(experiment)
-    codec, contract = pieces.make_codec_and_contract(experiment, parts)
+    cuts = make_cuts(experiment, pieces.load_parts(experiment))
+    parts, codec, output_codec, contract = cuts
     indices = split_data(experiment, dataset)
     batches = [
         pieces.make_batches(experiment, dataset.train, held, client)
@@ -40,8 +42,8 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
     pieces.check_single_samples(batches, [parts.whole, codec.encoder, codec.decoder])
     meter = ByteMeter()
     meter.add("setup", experiment.clients * len(contract.to_json().encode()))
-    server = pieces.make_server(experiment, parts, codec)
-    sides = pieces.make_client_sides(experiment, parts, codec)
+    server = pieces.make_server(experiment, cuts)
+    sides = pieces.make_client_sides(experiment, cuts)
     clients = [
         pieces.make_client(experiment, side, through(meter, server.handle), index)
         for index, side in enumerate(sides)
@@ -62,7 +64,7 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
         patience=experiment.patience,
     )
     histogram = label_histogram(dataset.train.labels, indices, dataset.classes)
-    return Job(experiment, trainer, contract, parts, codec, histogram)
+    return Job(experiment, trainer, contract, parts, codec, output_codec, histogram)
 
 
 def split_data(experiment: Experiment, dataset: Dataset) -> list[Tensor]:

@@ -9,6 +9,7 @@ from lightsplit.errors import TransportError
 from lightsplit.experiments import pieces
 from lightsplit.experiments.build import split_data
 from lightsplit.experiments.config import Experiment
+from lightsplit.experiments.cuts import make_cuts
 from lightsplit.experiments.record import describe_run, step_ratio
 from lightsplit.protocol import Reply, Request
 from lightsplit.protocol.control import Finished, Grant
@@ -56,9 +57,8 @@ def serve_experiment(  # noqa: PLR0913
     watch: Callable[[Coordinator, int], bool] = lambda _run, _port: True,
 ) -> dict[str, Any] | None:
     """Serve the run and return its record; None if it was stopped before its end."""
-    parts = pieces.load_parts(experiment)
-    codec, contract = pieces.make_codec_and_contract(experiment, parts)
-    server = pieces.make_server(experiment, parts, codec)
+    cuts = make_cuts(experiment, pieces.load_parts(experiment))
+    server = pieces.make_server(experiment, cuts)
     plan = Plan(
         turn_steps=experiment.turn_steps,
         epochs=experiment.epochs,
@@ -71,7 +71,7 @@ def serve_experiment(  # noqa: PLR0913
     folder.write_experiment(experiment.to_toml())
     coordinator = serve(
         server,
-        contract,
+        cuts.contract,
         plan,
         endpoint,
         folder.checkpoint,
@@ -96,19 +96,20 @@ def join_experiment(
 ) -> dict[str, Any]:
     """Take part in the run to its end and return this client's figures."""
     dataset = pieces.load_dataset(experiment, membership.data_dir)
-    parts = pieces.load_parts(experiment)
-    codec, contract = pieces.make_codec_and_contract(experiment, parts)
+    cuts = make_cuts(experiment, pieces.load_parts(experiment))
     batches = [
         pieces.make_batches(experiment, dataset.train, held, index)
         for index, held in enumerate(split_data(experiment, dataset))
     ]
-    pieces.check_single_samples(batches, [parts.whole, codec.encoder, codec.decoder])
-    side = pieces.make_client_side(experiment, parts, codec)
+    codec = cuts.codec
+    modules = [cuts.parts.whole, codec.encoder, codec.decoder]
+    pieces.check_single_samples(batches, modules)
+    side = pieces.make_client_side(experiment, cuts)
     meter = ByteMeter()
     client = pieces.make_client(experiment, side, _not_connected)
     finished = join(
         client,
-        contract,
+        cuts.contract,
         endpoint,
         name=membership.name,
         batches=batches.__getitem__,
@@ -137,15 +138,14 @@ def predict_experiment(
 ) -> tuple[list[int], list[int]]:
     """Return predictions and labels of the test set."""
     dataset = pieces.load_dataset(experiment, data_dir)
-    parts = pieces.load_parts(experiment)
-    codec, contract = pieces.make_codec_and_contract(experiment, parts)
-    side = pieces.make_client_side(experiment, parts, codec)
+    cuts = make_cuts(experiment, pieces.load_parts(experiment))
+    side = pieces.make_client_side(experiment, cuts)
     if folder is not None:
         side.load(tensors.load(folder / "client.safetensors"))
     client = pieces.make_client(experiment, side, _not_connected)
     predictions: list[int] = []
     labels: list[int] = []
-    with predicting(client, contract, endpoint, name=name, key=key):
+    with predicting(client, cuts.contract, endpoint, name=name, key=key):
         for inputs, truth in pieces.TestBatches(dataset.test, EVALUATION_BATCH):
             predictions += client.predict(inputs).argmax(1).tolist()
             labels += truth.tolist()
@@ -158,7 +158,7 @@ def _record(
     progress = coordinator.progress
     last = progress.history[-1] if progress.history else {}
     return {
-        **describe_run(experiment, coordinator.contract, server.side.codec),
+        **describe_run(experiment, coordinator.contract, server),
         "test_accuracy": last.get("test_accuracy"),
         "best_test_accuracy": progress.best_accuracy if progress.history else None,
         "test_loss": last.get("test_loss"),

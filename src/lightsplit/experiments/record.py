@@ -9,12 +9,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from lightsplit.codecs import Codec
 from lightsplit.experiments.build import Job
 from lightsplit.experiments.config import Experiment
 from lightsplit.protocol import STEP_KINDS, Contract
 from lightsplit.protocol.messages import LOSS_BYTES
-from lightsplit.runtime import Side
+from lightsplit.runtime import Server, Side
 from lightsplit.training import Progress
 
 RECORD_VERSION = 1
@@ -25,7 +24,7 @@ def make_record(job: Job) -> dict[str, Any]:
     trainer, progress = job.trainer, job.trainer.progress
     last = progress.history[-1]
     return {
-        **describe_run(job.experiment, job.contract, job.codec),
+        **describe_run(job.experiment, job.contract, trainer.server),
         "test_accuracy": last["test_accuracy"],
         "best_test_accuracy": progress.best_accuracy,
         "test_loss": last["test_loss"],
@@ -44,9 +43,10 @@ def make_record(job: Job) -> dict[str, Any]:
 
 
 def describe_run(
-    experiment: Experiment, contract: Contract, codec: Codec
+    experiment: Experiment, contract: Contract, server: Server
 ) -> dict[str, Any]:
     """Return what was run, with what, and on what."""
+    codec = server.side.codec
     return {
         "record_version": RECORD_VERSION,
         "experiment": experiment.model_dump(),
@@ -54,6 +54,8 @@ def describe_run(
         "activation_size": codec.activation_size,
         "code_size": codec.code_size,
         "ratio": codec.ratio,
+        "code_bits": 8 * server.formats.layout("code", codec.layout(1)).code_bytes,
+        "output_size": contract.output_size,
         "contract": contract.digest,
         "versions": {
             "lightsplit": version("lightsplit"),
@@ -94,6 +96,7 @@ def _parameters(job: Job) -> dict[str, int]:
         "tail": _count(client, "tail") + _count(server, "tail"),
         "encoder": _count(client, "encoder"),
         "decoder": _count(server, "decoder"),
+        "output_encoder": _count(server, "encoder"),
     }
 
 

@@ -30,7 +30,7 @@ DEFAULT_ROUNDING = {
     "output_gradient": "dither",
     "code_gradient": "dither",
 }
-_PLAIN = dict.fromkeys(STEP_KINDS, "fp32")
+DEFAULT_FORMAT = dict.fromkeys(STEP_KINDS, "fp32")
 
 
 class Stamp(NamedTuple):
@@ -59,7 +59,7 @@ class WireFormats:
     def __init__(
         self, formats: str = "fp32", rounding: str = "", *, seed: int = 0
     ) -> None:
-        chosen = parse_choices(formats, FORMATS, _PLAIN)
+        chosen = parse_choices(formats, FORMATS, DEFAULT_FORMAT)
         rounded = parse_choices(rounding, ROUNDINGS, DEFAULT_ROUNDING)
         self.text = choice_text(chosen)
         self.rounding_text = choice_text(rounded)

@@ -36,7 +36,6 @@ class Contract:
         format: wire formats of the four messages.
         rounding: how their numbers are rounded.
         output_codec: name of the codec at the back cut.
-        output_codec_options: its options.
         output_size: values per sample at the back cut; 0 is the whole output.
         output_fingerprint: of what the output codec drew from its seed.
         hand_off: format of a side that travels.
@@ -59,7 +58,6 @@ class Contract:
     format: str = "fp32"
     rounding: str = ""
     output_codec: str = "raw"
-    output_codec_options: dict[str, Any] = field(default_factory=dict)
     output_size: int = 0
     output_fingerprint: str = ""
     hand_off: str = "fp32"
