@@ -20,7 +20,7 @@ from lightsplit.errors import (
 from lightsplit.experiments import make_experiment
 from lightsplit.experiments.cuts import make_cuts
 from lightsplit.experiments.pieces import load_parts
-from lightsplit.protocol import Reader
+from lightsplit.protocol import PROTOCOL_VERSION, Reader
 from lightsplit.protocol.control import Ready
 from lightsplit.training.network import Endpoint
 from lightsplit.transports.certificates import CertificateFolder
@@ -106,13 +106,17 @@ def test_a_client_with_another_projection_seed_is_refused(network):
 
 @pytest.mark.parametrize("more", [{}, {"a_term_of_the_future": 1}])
 def test_another_version_has_its_own_code(more, network):
-    terms = {**json.loads(network.contract.to_json()), "version": 2, **more}
-    texts = ("version: 1 here, 2 there",)
+    terms = {
+        **json.loads(network.contract.to_json()),
+        "version": PROTOCOL_VERSION + 1,
+        **more,
+    }
+    texts = (f"version: {PROTOCOL_VERSION} here, {PROTOCOL_VERSION + 1} there",)
     refused(network, ContractError, "version", *texts, contract=json.dumps(terms))
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", "[" * 20000, '{"version": 1}', "1e999"]
+    "text", ["", "[]", "{}", "[" * 20000, f'{{"version": {PROTOCOL_VERSION}}}', "1e999"]
 )
 def test_what_is_no_contract_is_refused(text, network):
     refused(network, ContractError, "contract-mismatch", contract=text)

@@ -7,9 +7,10 @@ import typer
 from rich.table import Table
 
 from lightsplit.cli import console
-from lightsplit.codecs import CODECS, PROJECTIONS
+from lightsplit.codecs import CODECS, OUTPUT_CODECS, PROJECTIONS
 from lightsplit.data import DATASETS
 from lightsplit.errors import UnknownNameError
+from lightsplit.formats import FORMATS, ROUNDINGS
 from lightsplit.models import MODELS
 from lightsplit.registry import Registry, unknown_name
 
@@ -18,6 +19,9 @@ KINDS: dict[str, Registry[Any]] = {
     "codecs": CODECS,
     "datasets": DATASETS,
     "projections": PROJECTIONS,
+    "output-codecs": OUTPUT_CODECS,
+    "formats": FORMATS,
+    "roundings": ROUNDINGS,
 }
 
 
@@ -25,7 +29,7 @@ def list_parts(
     kind: Annotated[str, typer.Argument(help=f"one of: {', '.join(KINDS)}")],
     json: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
 ) -> None:
-    """Show the models, codecs, datasets or projections that can be named."""
+    """Show the models, codecs, datasets, formats … that can be named."""
     with console.reported_errors():
         if kind not in KINDS:
             raise UnknownNameError(unknown_name("kind", kind, list(KINDS)))

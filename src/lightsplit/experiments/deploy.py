@@ -140,9 +140,9 @@ def predict_experiment(
     dataset = pieces.load_dataset(experiment, data_dir)
     cuts = make_cuts(experiment, pieces.load_parts(experiment))
     side = pieces.make_client_side(experiment, cuts)
+    client = pieces.make_client(experiment, side, _not_connected)
     if folder is not None:
         side.load(tensors.load(folder / "client.safetensors"))
-    client = pieces.make_client(experiment, side, _not_connected)
     predictions: list[int] = []
     labels: list[int] = []
     with predicting(client, cuts.contract, endpoint, name=name, key=key):

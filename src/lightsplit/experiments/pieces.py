@@ -21,7 +21,14 @@ from lightsplit.experiments.config import FACTS, Experiment
 from lightsplit.experiments.cuts import Cuts, make_formats
 from lightsplit.experiments.weights import load_weights
 from lightsplit.models import MODELS
-from lightsplit.runtime import Client, ClientSide, OptimizerFactory, Server, ServerSide
+from lightsplit.runtime import (
+    Client,
+    ClientSide,
+    HandOff,
+    OptimizerFactory,
+    Server,
+    ServerSide,
+)
 from lightsplit.splitting import SplitModel
 from lightsplit.transports import Send
 
@@ -124,6 +131,7 @@ def make_client(
         seed=experiment.seed,
         device=make_device(experiment.device),
         formats=make_formats(experiment),
+        hand_off=HandOff(side, experiment.hand_off, seed=experiment.seed),
     )
 
 

@@ -26,8 +26,9 @@ from lightsplit.protocol import (
     OutputMessage,
     detached,
 )
+from lightsplit.runtime.hand_off import HandOff
 from lightsplit.runtime.server import Loss, gradient_at
-from lightsplit.runtime.side import ClientSide
+from lightsplit.runtime.side import ClientSide, State
 from lightsplit.runtime.written import check_formats, layout_of
 from lightsplit.transports import Send
 
@@ -62,6 +63,11 @@ class Client:
         loss: of logits and labels, a mean over the batch.
         device: where the modules are.
         formats: how numbers travel; must be the server's.
+        hand_off: how a shared side travels; must be the other clients'.
+
+    Attributes:
+        steps: that were done.
+        residual: what the last hand-off rounded away.
     """
 
     def __init__(  # noqa: PLR0913
@@ -75,6 +81,7 @@ class Client:
         loss: Loss = cross_entropy,
         device: torch.device | None = None,
         formats: WireFormats | None = None,
+        hand_off: HandOff | None = None,
     ) -> None:
         if not wcc >= 0:
             raise ConfigError(f"wcc must be 0 or more, got {wcc}")
@@ -89,6 +96,8 @@ class Client:
         self.loss = loss
         self.device = device
         self.formats = formats or WireFormats(seed=seed)
+        self.hand_off = hand_off or HandOff(side)
+        self.residual: State = {}
         self.steps = 0
         self.send = send
         check_formats(self.formats, code=side.codec)
@@ -127,6 +136,17 @@ class Client:
             if self.side.has_tail:  # logits travel as they are
                 output = self._read_output(output, is_training=False)
             return self.side.decode(output)
+
+    def hand_on(self) -> State:
+        """Return the side as it travels to the next client."""
+        written, self.residual = self.hand_off.write(
+            self.side.state(), self.residual, client=self.index, step=self.steps
+        )
+        return written
+
+    def take_over(self, written: State) -> None:
+        """Go on with the side that another client handed on."""
+        self.side.load(self.hand_off.read(written))
 
     def _exchange(self, code: Code, labels: Tensor) -> tuple[Tensor, float]:
         """Return the gradient at the code and the loss."""

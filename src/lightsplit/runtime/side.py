@@ -15,7 +15,6 @@ from torch.optim import Optimizer
 
 from lightsplit.codecs import Code, Codec
 from lightsplit.errors import RunError
-from lightsplit.results import tensors
 
 OptimizerFactory = Callable[[Iterable[nn.Parameter]], Optimizer]
 State = dict[str, Tensor]
@@ -30,7 +29,6 @@ class Side:
         self.modules = nn.ModuleDict(modules)
         trainable = [p for p in self.modules.parameters() if p.requires_grad]
         self.optimizer = optimizer(trainable) if trainable else None
-        self._state_bytes: dict[int, int] = {}
 
     @property
     def buffers(self) -> list[Tensor]:
@@ -57,16 +55,6 @@ class Side:
         """Return weights, buffers and optimizer state under flat names."""
         weights = dict(self.modules.state_dict())
         return {**weights, **_optimizer_tensors(self.optimizer)}
-
-    def state_bytes(self) -> int:
-        """Return the size of ``state()`` as safetensors: what a hand-off sends.
-
-        It grows once, when the optimizer makes its slots at the first step.
-        """
-        filled = 0 if self.optimizer is None else len(self.optimizer.state)
-        if filled not in self._state_bytes:
-            self._state_bytes[filled] = len(tensors.to_bytes(self.state()))
-        return self._state_bytes[filled]
 
     def load(self, state: State) -> None:
         """Take over a state that ``state()`` of an equal side returned."""

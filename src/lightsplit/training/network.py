@@ -100,7 +100,9 @@ def make_contract(
 ) -> Contract:
     """Return the contract for a split model, its shapes found by a dry run.
 
-    ``terms`` are further terms of Contract, such as ``seed`` or ``heads``.
+    ``terms`` are further terms of Contract, such as ``seed`` or ``heads``; with wire
+    formats ``format`` and ``rounding``, which are WireFormats' ``text`` and
+    ``rounding_text``.
     """
     modes = {module: module.training for module in parts.whole.modules()}
     parts.whole.eval()

@@ -83,4 +83,4 @@ def _take_side(
     blob = key.open(
         welcome.side, run=welcome.run, turn=welcome.turn, contract=contract.digest
     )
-    client.side.load(tensors.from_bytes(blob))
+    client.take_over(tensors.from_bytes(blob))
