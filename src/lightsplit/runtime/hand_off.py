@@ -72,7 +72,7 @@ class HandOff:
         rounding = ROUNDINGS.create("stochastic", stream=stream)
         written: State = {}
         left: State = {}
-        for name, tensor in state.items():
+        for name, tensor in sorted(state.items()):  # the order of the random numbers
             if name in self._start:
                 change = tensor - self._start[name] + residual.get(name, 0)
                 written[name], written[_SCALES + name], left[name] = _quantised(change)

@@ -22,6 +22,6 @@ def check_formats(formats: WireFormats, **codecs: Codec | None) -> None:
     for kind, codec in codecs.items():
         if formats.format(kind).name == "int4" and layout_of(codec, 1) is None:
             raise ConfigError(
-                f"int4 packs the rows of a {kind}, and the receiver must know how long "
-                "they are: it needs a codec at that cut with a row for each sample"
+                f"int4 packs the rows of the {kind}, and its receiver must know how "
+                "long they are: it needs a codec there with a row for each sample"
             )
