@@ -1,7 +1,8 @@
 """Accuracy and bytes of the wire presets: the table of docs/results/wire.md.
 
-    python -m benchmarks.wire_results --dataset fashion-mnist --seeds 0 1 2 --out runs/wire
-    python -m benchmarks.wire_results --dataset cifar10 --out runs/wire
+    python -m benchmarks.wire_results --dataset fashion-mnist --seeds 0 1 2
+    python -m benchmarks.wire_results --dataset cifar10
+
 
 Each variant and seed is one ``lightsplit train`` in a folder of its own under --out. A
 run that is there and finished is read, one that was interrupted is gone on with, so the
