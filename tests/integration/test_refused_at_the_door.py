@@ -18,8 +18,9 @@ from lightsplit.errors import (
     TransportError,
 )
 from lightsplit.experiments import make_experiment
-from lightsplit.experiments.pieces import load_parts, make_codec_and_contract
-from lightsplit.protocol import Reader
+from lightsplit.experiments.cuts import make_cuts
+from lightsplit.experiments.pieces import load_parts
+from lightsplit.protocol import PROTOCOL_VERSION, Reader
 from lightsplit.protocol.control import Ready
 from lightsplit.training.network import Endpoint
 from lightsplit.transports.certificates import CertificateFolder
@@ -92,7 +93,7 @@ def test_another_projection_of_the_same_terms_has_its_own_code(network):
 
 def test_a_client_with_another_projection_seed_is_refused(network):
     experiment = make_experiment({**network.experiment.model_dump(), "seed": 5})
-    _, theirs = make_codec_and_contract(experiment, load_parts(experiment))
+    theirs = make_cuts(experiment, load_parts(experiment)).contract
     assert theirs.fingerprint != network.contract.fingerprint
     refused(
         network,
@@ -105,13 +106,19 @@ def test_a_client_with_another_projection_seed_is_refused(network):
 
 @pytest.mark.parametrize("more", [{}, {"a_term_of_the_future": 1}])
 def test_another_version_has_its_own_code(more, network):
-    terms = {**json.loads(network.contract.to_json()), "version": 2, **more}
-    texts = ("version: client has 2, server has 1",)
+    terms = {
+        **json.loads(network.contract.to_json()),
+        "version": PROTOCOL_VERSION + 1,
+        **more,
+    }
+    texts = (
+        f"version: client has {PROTOCOL_VERSION + 1}, server has {PROTOCOL_VERSION}",
+    )
     refused(network, ContractError, "version", *texts, contract=json.dumps(terms))
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", "[" * 20000, '{"version": 1}', "1e999"]
+    "text", ["", "[]", "{}", "[" * 20000, f'{{"version": {PROTOCOL_VERSION}}}', "1e999"]
 )
 def test_what_is_no_contract_is_refused(text, network):
     refused(network, ContractError, "contract-mismatch", contract=text)

@@ -15,6 +15,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from lightsplit.experiments import Experiment, make_experiment, read_experiment
+from lightsplit.experiments.presets import without_wire
 
 Settings = dict[str, Any]
 
@@ -41,6 +42,8 @@ def takes_experiment(command: Callable[..., None]) -> Callable[..., None]:
 def resolve(file: Path | None, settings: Settings) -> Experiment:
     """Return the experiment in ``file``, changed by the options that were given."""
     base = read_experiment(file) if file is not None else {}
+    if "wire" in settings:
+        base = without_wire(base)
     return make_experiment({**base, **settings})
 
 

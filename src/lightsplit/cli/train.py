@@ -99,6 +99,7 @@ def summary(record: dict[str, Any]) -> Table:
         "ratio at the cut": f"{record['ratio']:.4g}x "
         f"({record['activation_size']:,} → {record['code_size']:,} values)",
         "ratio of the whole step": f"{record['step_ratio']:.4g}x",
+        "bits of one code": f"{record['code_bits']:,}",
         **{
             name.replace("_", " "): console.bytes_text(count)
             for name, count in counts.items()

@@ -5,10 +5,11 @@ from pathlib import Path
 
 from torch import Tensor
 
-from lightsplit.codecs import Codec
+from lightsplit.codecs import Codec, OutputCodec
 from lightsplit.data import Dataset, label_histogram, partition
 from lightsplit.experiments import pieces
 from lightsplit.experiments.config import Experiment
+from lightsplit.experiments.cuts import make_cuts
 from lightsplit.protocol import Contract
 from lightsplit.splitting import SplitModel
 from lightsplit.training import EVALUATION_BATCH, Schedule, Trainer
@@ -24,6 +25,7 @@ class Job:
     contract: Contract
     parts: SplitModel
     codec: Codec
+    output_codec: OutputCodec | None
     dataset: Dataset
     held: list[Tensor]  # which training samples each client has
 
@@ -38,8 +40,8 @@ class Job:
 def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
     """Return the job that ``experiment`` describes."""
     dataset = pieces.load_dataset(experiment, data_dir)
-    parts = pieces.load_parts(experiment)
-    codec, contract = pieces.make_codec_and_contract(experiment, parts)
+    cuts = make_cuts(experiment, pieces.load_parts(experiment))
+    parts, codec, output_codec, contract = cuts
     indices = split_data(experiment, dataset)
     batches = [
         pieces.make_batches(experiment, dataset.train, held, client)
@@ -48,8 +50,8 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
     pieces.check_single_samples(batches, [parts.whole, codec.encoder, codec.decoder])
     meter = ByteMeter()
     meter.add("setup", experiment.clients * len(contract.to_json().encode()))
-    server = pieces.make_server(experiment, parts, codec)
-    sides = pieces.make_client_sides(experiment, parts, codec)
+    server = pieces.make_server(experiment, cuts)
+    sides = pieces.make_client_sides(experiment, cuts)
     clients = [
         pieces.make_client(experiment, side, through(meter, server.handle), index)
         for index, side in enumerate(sides)
@@ -69,7 +71,9 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
         eval_every=experiment.eval_every,
         patience=experiment.patience,
     )
-    return Job(experiment, trainer, contract, parts, codec, dataset, indices)
+    return Job(
+        experiment, trainer, contract, parts, codec, output_codec, dataset, indices
+    )
 
 
 def split_data(experiment: Experiment, dataset: Dataset) -> list[Tensor]:

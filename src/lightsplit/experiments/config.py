@@ -11,9 +11,10 @@ from typing import Any, Literal
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from lightsplit.codecs import CODECS
+from lightsplit.codecs import CODECS, OUTPUT_CODECS
 from lightsplit.data import DATASETS
 from lightsplit.errors import ConfigError
+from lightsplit.experiments.presets import SHORTENING, default_ratio, resolve_wire
 from lightsplit.models import CUTS, MODELS
 from lightsplit.registry import unknown_name
 
@@ -65,6 +66,30 @@ class Experiment(BaseModel):
     )
     hidden: int = Field(
         0, ge=0, le=65536, description="width m of lightsplit-l; default: the paper's"
+    )
+    wire: str = Field(
+        "",
+        description="paper, half, lean or max: sets ratio (32), format, output-codec "
+        "and hand-off unless they are given",
+    )
+    format: str = Field(
+        "",
+        description="fp32, fp16, bf16, int8 or int4 for all messages, or code=int8,"
+        "output=bf16,output_gradient=…,code_gradient=…; default: fp32",
+    )
+    rounding: str = Field(
+        "",
+        description="nearest, stochastic or dither, or as for format; default: nearest "
+        "forward, dither for gradients",
+    )
+    output_codec: str = Field(
+        "", description="what happens at the back cut; default: raw"
+    )
+    output_size: int = Field(
+        0, ge=0, description="values per sample of a shortened output; default: 48"
+    )
+    hand_off: Literal["", "fp32", "bf16", "int8"] = Field(
+        "", description="how a travelling head is written; default: fp32"
     )
     wcc: float = Field(
         0.0, ge=0, le=1e6, description="within-class compaction (the paper's λ)"
@@ -119,13 +144,14 @@ class Experiment(BaseModel):
         if data.get("cut", "") == "" and str(data["model"]) in CUTS:
             data["cut"] = CUTS[str(data["model"])].default
         if data.get("ratio", 0) == 0:
-            data["ratio"] = 1 if codec == "raw" else 8
+            data["ratio"] = default_ratio(data)
         if data.get("hidden", 0) == 0 and codec == "lightsplit-l":
             data["hidden"] = DEFAULT_HIDDEN.get(dataset, 128)
         if codec in ("lightsplit-f", "lightsplit-l"):
             defaults = {"projection": "haar", "scale": "orthonormal"}
             data |= {k: v for k, v in defaults.items() if data.get(k, "") == ""}
-        return data
+        classes = FACTS[dataset][1] if dataset in FACTS else 0
+        return data | resolve_wire(data, classes)
 
     @model_validator(mode="after")
     def _check_names(self) -> "Experiment":
@@ -135,7 +161,21 @@ class Experiment(BaseModel):
         CUTS[self.model].resolve(self.cut)
         if self.momentum and self.optimizer != "sgd":
             raise ValueError(f"momentum is sgd's, not {self.optimizer}'s")
+        self._check_output_codec()
         return self
+
+    def _check_output_codec(self) -> None:
+        OUTPUT_CODECS.get(self.output_codec)
+        if self.output_size and self.output_codec not in SHORTENING:
+            raise ValueError(
+                f"output codec {self.output_codec!r} sends the whole output: "
+                f"output_size must be 0, got {self.output_size}"
+            )
+        if self.topology == "vanilla" and self.output_codec != "raw":
+            raise ValueError(
+                "no output crosses the wire in vanilla training: output_codec must be "
+                f"raw, got {self.output_codec!r}"
+            )
 
     def codec_options(self) -> dict[str, Any]:
         """Return the codec's own settings, those left open omitted."""

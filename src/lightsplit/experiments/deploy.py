@@ -9,6 +9,7 @@ from lightsplit.errors import TransportError
 from lightsplit.experiments import pieces
 from lightsplit.experiments.build import split_data
 from lightsplit.experiments.config import Experiment
+from lightsplit.experiments.cuts import make_cuts
 from lightsplit.experiments.record import (
     count_parameters,
     describe_run,
@@ -60,9 +61,8 @@ def serve_experiment(  # noqa: PLR0913
     watch: Callable[[Coordinator, int], bool] = lambda _run, _port: True,
 ) -> dict[str, Any] | None:
     """Serve the run and return its record; None if it was stopped before its end."""
-    parts = pieces.load_parts(experiment)
-    codec, contract = pieces.make_codec_and_contract(experiment, parts)
-    server = pieces.make_server(experiment, parts, codec)
+    cuts = make_cuts(experiment, pieces.load_parts(experiment))
+    server = pieces.make_server(experiment, cuts)
     plan = Plan(
         turn_steps=experiment.turn_steps,
         epochs=experiment.epochs,
@@ -75,7 +75,7 @@ def serve_experiment(  # noqa: PLR0913
     folder.write_experiment(experiment.to_toml())
     coordinator = serve(
         server,
-        contract,
+        cuts.contract,
         plan,
         endpoint,
         folder.checkpoint,
@@ -90,9 +90,9 @@ def serve_experiment(  # noqa: PLR0913
     tensors.save(folder.path / "server.safetensors", server.side.state())
     record: dict[str, Any] = finite(
         {
-            **describe_run(experiment, contract, codec),
+            **describe_run(experiment, cuts.contract, server),
             **_figures(coordinator),
-            "parameters": count_parameters(parts, codec),
+            "parameters": count_parameters(*cuts[:3]),
         }
     )
     folder.write_record(record)
@@ -108,19 +108,20 @@ def join_experiment(
 ) -> dict[str, Any]:
     """Take part in the run to its end and return this client's figures."""
     dataset = pieces.load_dataset(experiment, membership.data_dir)
-    parts = pieces.load_parts(experiment)
-    codec, contract = pieces.make_codec_and_contract(experiment, parts)
+    cuts = make_cuts(experiment, pieces.load_parts(experiment))
     batches = [
         pieces.make_batches(experiment, dataset.train, held, index)
         for index, held in enumerate(split_data(experiment, dataset))
     ]
-    pieces.check_single_samples(batches, [parts.whole, codec.encoder, codec.decoder])
-    side = pieces.make_client_side(experiment, parts, codec)
+    codec = cuts.codec
+    modules = [cuts.parts.whole, codec.encoder, codec.decoder]
+    pieces.check_single_samples(batches, modules)
+    side = pieces.make_client_side(experiment, cuts)
     meter = ByteMeter()
     client = pieces.make_client(experiment, side, _not_connected)
     finished = join(
         client,
-        contract,
+        cuts.contract,
         endpoint,
         name=membership.name,
         batches=batches.__getitem__,
@@ -149,15 +150,14 @@ def predict_experiment(
 ) -> tuple[list[int], list[int]]:
     """Return predictions and labels of the test set."""
     dataset = pieces.load_dataset(experiment, data_dir)
-    parts = pieces.load_parts(experiment)
-    codec, contract = pieces.make_codec_and_contract(experiment, parts)
-    side = pieces.make_client_side(experiment, parts, codec)
+    cuts = make_cuts(experiment, pieces.load_parts(experiment))
+    side = pieces.make_client_side(experiment, cuts)
+    client = pieces.make_client(experiment, side, _not_connected)
     if folder is not None:
         side.load(tensors.load(folder / "client.safetensors"))
-    client = pieces.make_client(experiment, side, _not_connected)
     predictions: list[int] = []
     labels: list[int] = []
-    with predicting(client, contract, endpoint, name=name, key=key):
+    with predicting(client, cuts.contract, endpoint, name=name, key=key):
         for inputs, truth in pieces.TestBatches(dataset.test, EVALUATION_BATCH):
             predictions += client.predict(inputs).argmax(1).tolist()
             labels += truth.tolist()

@@ -9,11 +9,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from lightsplit.codecs import Codec
+from lightsplit.codecs import Codec, OutputCodec
 from lightsplit.experiments.build import Job
 from lightsplit.experiments.config import Experiment
 from lightsplit.protocol import STEP_KINDS, Contract
 from lightsplit.protocol.messages import LOSS_BYTES
+from lightsplit.runtime import Server
 from lightsplit.splitting import SplitModel
 from lightsplit.training import Progress
 
@@ -25,7 +26,7 @@ def make_record(job: Job) -> dict[str, Any]:
     trainer, progress = job.trainer, job.trainer.progress
     last = progress.history[-1]
     return {
-        **describe_run(job.experiment, job.contract, job.codec),
+        **describe_run(job.experiment, job.contract, trainer.server),
         "test_accuracy": last["test_accuracy"],
         "best_test_accuracy": progress.best_accuracy,
         "test_loss": last["test_loss"],
@@ -38,15 +39,16 @@ def make_record(job: Job) -> dict[str, Any]:
         "seconds": round(progress.seconds, 3),
         "step_ratio": step_ratio(progress, job.contract),
         "bytes": progress.bytes,
-        "parameters": count_parameters(job.parts, job.codec),
+        "parameters": count_parameters(job.parts, job.codec, job.output_codec),
         "label_histogram": job.histogram.tolist(),
     }
 
 
 def describe_run(
-    experiment: Experiment, contract: Contract, codec: Codec
+    experiment: Experiment, contract: Contract, server: Server
 ) -> dict[str, Any]:
     """Return what was run, with what, and on what."""
+    codec = server.side.codec
     return {
         "record_version": RECORD_VERSION,
         "experiment": experiment.model_dump(),
@@ -54,6 +56,8 @@ def describe_run(
         "activation_size": codec.activation_size,
         "code_size": codec.code_size,
         "ratio": codec.ratio,
+        "code_bits": 8 * server.formats.layout("code", codec.layout(1)).code_bytes,
+        "output_size": contract.output_size,
         "contract": contract.digest,
         "versions": {
             "lightsplit": version("lightsplit"),
@@ -86,14 +90,17 @@ def raw_step_bytes(progress: Progress, contract: Contract) -> int:
     return activations + 2 * 4 * progress.samples * math.prod(contract.output_shape)
 
 
-def count_parameters(parts: SplitModel, codec: Codec) -> dict[str, int]:
-    """Return the parameters of each part of the model and of its codec."""
+def count_parameters(
+    parts: SplitModel, codec: Codec, output_codec: OutputCodec | None
+) -> dict[str, int]:
+    """Return the parameters of each part of the model and of its codecs."""
     return {
         "head": _count(parts.head),
         "backbone": _count(parts.backbone),
         "tail": _count(parts.tail),
         "encoder": _count(codec.encoder),
         "decoder": _count(codec.decoder),
+        "output_encoder": _count(output_codec.encoder if output_codec else None),
     }
 
 

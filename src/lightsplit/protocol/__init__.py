@@ -1,5 +1,6 @@
 """Messages, the contract and the serialiser: what the two sides say to each other."""
 
+from lightsplit.formats import STEP_KINDS
 from lightsplit.protocol.contract import PROTOCOL_VERSION, Contract
 from lightsplit.protocol.control import (
     Control,
@@ -13,7 +14,6 @@ from lightsplit.protocol.control import (
     Welcome,
 )
 from lightsplit.protocol.messages import (
-    STEP_KINDS,
     CodeGradient,
     CodeMessage,
     OutputGradient,

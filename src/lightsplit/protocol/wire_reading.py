@@ -228,10 +228,11 @@ def _claim(
 def _contents(kind: Kind, tensors: Sequence[tuple[str, Tensor]]) -> dict[str, Any]:
     """Return the fields of the dataclass that its tensors fill."""
     known: dict[str, Any] = dict(tensors)
-    if "values" in known:
-        sides = tuple(tensor for name, tensor in tensors if name == "side")
-        known.pop("side", None)
-        known[kind.name] = Code(known.pop("values"), sides)
+    sides = tuple(tensor for name, tensor in tensors if name == "side")
+    if "gradient" in known:
+        return {**known, "side": sides}
+    known.pop("side", None)
+    known[kind.name] = Code(known.pop("values"), sides)
     return known
 
 

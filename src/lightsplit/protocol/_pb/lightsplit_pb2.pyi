@@ -106,26 +106,30 @@ class OutputMessage(_message.Message):
     def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., values: _Optional[_Union[Tensor, _Mapping]] = ..., side: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ...) -> None: ...
 
 class OutputGradient(_message.Message):
-    __slots__ = ("client", "step", "gradient")
+    __slots__ = ("client", "step", "gradient", "side")
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     GRADIENT_FIELD_NUMBER: _ClassVar[int]
+    SIDE_FIELD_NUMBER: _ClassVar[int]
     client: int
     step: int
     gradient: Tensor
-    def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., gradient: _Optional[_Union[Tensor, _Mapping]] = ...) -> None: ...
+    side: _containers.RepeatedCompositeFieldContainer[Tensor]
+    def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., gradient: _Optional[_Union[Tensor, _Mapping]] = ..., side: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ...) -> None: ...
 
 class CodeGradient(_message.Message):
-    __slots__ = ("client", "step", "loss", "gradient")
+    __slots__ = ("client", "step", "loss", "gradient", "side")
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     LOSS_FIELD_NUMBER: _ClassVar[int]
     GRADIENT_FIELD_NUMBER: _ClassVar[int]
+    SIDE_FIELD_NUMBER: _ClassVar[int]
     client: int
     step: int
     loss: float
     gradient: Tensor
-    def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., loss: _Optional[float] = ..., gradient: _Optional[_Union[Tensor, _Mapping]] = ...) -> None: ...
+    side: _containers.RepeatedCompositeFieldContainer[Tensor]
+    def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., loss: _Optional[float] = ..., gradient: _Optional[_Union[Tensor, _Mapping]] = ..., side: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("name", "contract", "purpose")
