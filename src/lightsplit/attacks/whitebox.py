@@ -10,10 +10,9 @@ Where we differ: the codec is inside the client, so the projection and a quantis
 (straight-through) are inside the loop; the code's error is relative, so that one TV
 weight serves every cut and scale; TV is of absolute differences, which leaves edges
 sharp, and begins 300 times as strong: smooth images first, details later. Pixels
-are clamped; a sigmoid, which never reaches black, left a code error five times as large
-on Fashion-MNIST. Many images are solved at once, and each keeps the restart whose code
-fits best. It knows the client and no image at all: a trained decoder also has a prior,
-so the ladder needs both.
+are clamped: a sigmoid never reaches black. Many images are solved at once, and each
+keeps the restart whose code fits best. It knows the client and no image at all: a
+trained decoder also has a prior, so the ladder needs both.
 """
 
 import copy
