@@ -18,6 +18,7 @@ from lightsplit.errors import (
     TransportError,
 )
 from lightsplit.protocol.control import Finished, Grant, Heard, Ready, TurnDone, Welcome
+from lightsplit.runtime import HandOff
 from lightsplit.training import worker as worker_module
 from lightsplit.training.coordinator import Coordinator, Plan
 from lightsplit.training.schedule import Schedule
@@ -265,3 +266,18 @@ def test_sides_are_kept_by_step_until_the_server_needs_them_no_more(tmp_path):
     assert [store.load(step) for step in (2, 3)] == [b"\2", b"\3"]
     with pytest.raises(RunError, match="step 1"):
         store.load(1)
+
+
+def test_a_residual_needs_a_folder_before_anything_else(net):
+    ends = net.Ends()
+    client = ends.client_with(ends.side, 0)
+    client.hand_off = HandOff(ends.side, "int8")
+    with pytest.raises(ConfigError, match="leave a residual: a folder is needed"):
+        Worker(
+            client,
+            ends.contract,
+            name="alice",
+            connect=lambda: None,
+            batches=ends.batches.__getitem__,
+            key=KEY,
+        )
