@@ -9,6 +9,7 @@ from lightsplit.cli.keys import keys
 from lightsplit.cli.listing import list_parts
 from lightsplit.cli.predict import predict
 from lightsplit.cli.serve import serve
+from lightsplit.cli.sweep import sweep
 from lightsplit.cli.train import train
 from lightsplit.cli.verify import verify
 
@@ -22,6 +23,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command("train")(train)
+app.command("sweep")(sweep)
 app.command("verify")(verify)
 app.command("list")(list_parts)
 app.command("demo")(demo)

@@ -82,6 +82,16 @@ def make_codec_and_contract(
     return codec, _make_contract(experiment, shapes, codec)
 
 
+def plan_codec_and_contract(
+    experiment: Experiment, parts: SplitModel
+) -> tuple[Codec, Contract]:
+    """Return the same sizes and bytes without drawing a matrix: another R, for plans."""
+    shapes = _cut_shapes(parts, FACTS[experiment.dataset][0])
+    drawn = {"projection": "dct"} if experiment.projection else {}
+    codec = _make_codec(experiment.model_copy(update=drawn), shapes[0])
+    return codec, _make_contract(experiment, shapes, codec)
+
+
 def make_server(experiment: Experiment, parts: SplitModel, codec: Codec) -> Server:
     """Return the server with its side on the experiment's device."""
     device = make_device(experiment.device)
