@@ -32,7 +32,8 @@ from lightsplit.sweeps import (
 
 def sweep(  # noqa: PLR0913
     file: Annotated[
-        str, typer.Argument(help="sweep file, or a name of `lightsplit list experiments`")
+        str,
+        typer.Argument(help="sweep file, or a name of `lightsplit list experiments`"),
     ],
     *,
     scale: Annotated[
@@ -49,9 +50,7 @@ def sweep(  # noqa: PLR0913
     resume: Annotated[
         bool, typer.Option(help="go on in a folder that has cells already")
     ] = False,
-    workers: Annotated[
-        int, typer.Option(min=0, help="processes; 0: one per core")
-    ] = 0,
+    workers: Annotated[int, typer.Option(min=0, help="processes; 0: one per core")] = 0,
     ray: Annotated[
         str, typer.Option(help="run on Ray: local, or the address of a cluster")
     ] = "",
@@ -190,4 +189,6 @@ def _conclude(state: SweepState, path: Path, file: str) -> None:
         raise SystemExit(console.INTERRUPTED_EXIT)
     if state.failed:
         raise SystemExit(console.ERROR_EXIT)
-    console.out.print(f"see them: lightsplit report {path} -o report.html", soft_wrap=True)
+    console.out.print(
+        f"see them: lightsplit report {path} -o report.html", soft_wrap=True
+    )

@@ -11,6 +11,7 @@ from lightsplit.cli.progress import TrainingBar
 from lightsplit.cli.runs import open_run
 from lightsplit.cli.settings import Settings, takes_experiment
 from lightsplit.experiments import Experiment, run
+from lightsplit.experiments.tensorboard import TensorBoardLog
 from lightsplit.results import RunFolder
 
 
@@ -37,6 +38,9 @@ def train(  # noqa: PLR0913
     checkpoint_every: Annotated[
         int, typer.Option(min=0, help="steps between checkpoints; 0: each evaluation")
     ] = 0,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="log for TensorBoard too")
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="print record.json and nothing else")
     ] = False,
@@ -63,6 +67,7 @@ def train(  # noqa: PLR0913
             data_dir=data_dir,
             checkpoint_every=checkpoint_every,
             is_quiet=json,
+            has_tensorboard=tensorboard,
         )
     if json:
         console.print_json(record)
@@ -78,16 +83,20 @@ def train_in(
     data_dir: Path | None = None,
     checkpoint_every: int = 0,
     is_quiet: bool = False,
+    has_tensorboard: bool = False,
 ) -> dict[str, Any]:
     """Run behind a progress bar; leave with exit code 130 when interrupted."""
     title = f"{experiment.dataset} {experiment.codec} {experiment.ratio:g}x"
-    with TrainingBar(title, is_quiet=is_quiet).shown() as bar:
+    with (
+        TensorBoardLog(folder.path, is_on=has_tensorboard) as log,
+        TrainingBar(title, is_quiet=is_quiet).shown() as bar,
+    ):
         record = run(
             experiment,
             folder,
             data_dir=data_dir,
             checkpoint_every=checkpoint_every,
-            observe=bar.observe,
+            observe=lambda job, done: log.observe(job, done) and bar.observe(job, done),
             started=bar.start,
         )
     if record is None:

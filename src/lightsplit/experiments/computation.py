@@ -120,9 +120,9 @@ def _flops(layer: nn.Module, output: Any) -> int:
     if isinstance(projection, Projection):
         return projection.flops
     if isinstance(layer, nn.Conv2d):
-        return 2 * layer.weight[0].numel() * output[0].numel()
+        return int(2 * layer.weight[0].numel() * output[0].numel())
     if isinstance(layer, nn.Linear):
-        return 2 * layer.in_features * output[0].numel()
+        return int(2 * layer.in_features * output[0].numel())
     return 0
 
 

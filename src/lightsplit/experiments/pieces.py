@@ -85,7 +85,7 @@ def make_codec_and_contract(
 def plan_codec_and_contract(
     experiment: Experiment, parts: SplitModel
 ) -> tuple[Codec, Contract]:
-    """Return the same sizes and bytes without drawing a matrix: another R, for plans."""
+    """Return the same sizes and bytes without drawing a matrix, for plans."""
     shapes = _cut_shapes(parts, FACTS[experiment.dataset][0])
     drawn = {"projection": "dct"} if experiment.projection else {}
     codec = _make_codec(experiment.model_copy(update=drawn), shapes[0])

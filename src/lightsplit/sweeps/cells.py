@@ -76,7 +76,9 @@ def _count(settings: Settings) -> int:
 
 
 def _combinations(settings: Settings) -> Iterator[Settings]:
-    choices = [value if isinstance(value, list) else [value] for value in settings.values()]
+    choices = [
+        value if isinstance(value, list) else [value] for value in settings.values()
+    ]
     for values in itertools.product(*choices):
         yield dict(zip(settings, values, strict=True))
 

@@ -18,7 +18,8 @@ from lightsplit.experiments.communication import (
     count_test_samples,
     foresee_traffic,
 )
-from lightsplit.experiments.pieces import FACTS, load_parts
+from lightsplit.experiments.config import FACTS
+from lightsplit.experiments.pieces import load_parts
 
 _BATCH = 64
 _REPEATS = 3

@@ -13,6 +13,7 @@ where the file has it: in the [[cells]] that name the setting, else for all cell
 """
 
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,9 @@ class Sweep:
     audit: Settings = field(default_factory=dict)
 
 
-def read_sweep(path: Path, *, scale: str = "", changes: Settings | None = None) -> Sweep:
+def read_sweep(
+    path: Path, *, scale: str = "", changes: Settings | None = None
+) -> Sweep:
     """Return the sweep in ``path`` at one of its scales, with ``changes`` made."""
     content = read_experiment(path)
     try:
@@ -106,15 +109,21 @@ def _check(content: Settings) -> None:
     for key, value in content.get("base", {}).items():
         if isinstance(value, list):
             raise ConfigError(f"base.{key}: a list belongs into [grid], got {value!r}")
-    for key in ("base", "grid"):
-        _check_settings(key, content.get(key, {}))
-    for key in LISTS:
-        for entry in content.get(key, []):
-            _check_settings(key, entry)
-    for name, entry in content.get("scales", {}).items():
-        _check_kind(f"scales.{name}", entry)
-        _check_settings(f"scales.{name}", entry)
+    for where, settings in _settings_in(content):
+        _check_kind(where, settings)
+        _check_settings(where, settings)
     _check_names("audit", content.get("audit", {}), list(AUDIT_KEYS))
+
+
+def _settings_in(content: Settings) -> Iterator[tuple[str, Settings]]:
+    """Yield every table of settings with its name."""
+    for key in ("base", "grid"):
+        yield key, content.get(key, {})
+    for key in LISTS:
+        for number, entry in enumerate(content.get(key, []), start=1):
+            yield f"{key} {number}", entry
+    for name, entry in content.get("scales", {}).items():
+        yield f"scales.{name}", entry
 
 
 def _check_kind(key: str, value: Any) -> None:

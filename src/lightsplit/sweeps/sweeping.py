@@ -1,8 +1,8 @@
 """A sweep from its first cell to its last.
 
-    waiting ──start──► running ──done──► finished
-       ▲                  ├────failed──► failed     (kept, told at the end)
-       └──── lost ────────┘                         (again, up to MOST_LOSSES times)
+waiting ──start──► running ──done──► finished
+   ▲                  ├────failed──► failed     (kept, told at the end)
+   └──── lost ────────┘                         (again, up to MOST_LOSSES times)
 """
 
 from collections import Counter, deque
@@ -96,7 +96,9 @@ class SweepRun:
         self._workers.stop()
 
     def _has_work(self) -> bool:
-        return bool(self.state.running or (self._waiting and not self.state.is_stopping))
+        return bool(
+            self.state.running or (self._waiting and not self.state.is_stopping)
+        )
 
     def _start_what_fits(self) -> None:
         while self._waiting and self._workers.free and not self.state.is_stopping:

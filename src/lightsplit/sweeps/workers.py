@@ -10,7 +10,7 @@ for it any more: then it ends by itself.
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Protocol
@@ -116,10 +116,9 @@ class _Process:
         far.close()
 
     def ask(self, what: str | None) -> None:
-        try:
+        """Send a wish; if the process is dead already, events() tells."""
+        with suppress(ConnectionError):
             self.line.send(what)
-        except (BrokenPipeError, ConnectionError):
-            pass  # it is dead already; events() tells
 
 
 def _serve(line: Connection, threads: int) -> None:
@@ -129,11 +128,6 @@ def _serve(line: Connection, threads: int) -> None:
     try:
         while (order := line.recv()) is not None:
             if isinstance(order, Order):
-                line.send(run_cell(order, line.send, _asked(line)))
+                line.send(run_cell(order, line.send, line.poll))
     except (EOFError, ConnectionError):
         return  # the parent is gone
-
-
-def _asked(line: Connection) -> Callable[[], bool]:
-    """Return what says whether a wish to stop has come."""
-    return lambda: line.poll()
