@@ -55,9 +55,13 @@ def _table(title: str, groups: list[Group], lines: list[dict[str, Any]]) -> Tabl
     )
     is_audited = any(line["leakage_ssim"] is not None for line in lines)
     table.add_column("method", no_wrap=True)
-    for column in ("seeds", "accuracy %", "of raw", "cut ratio", "step ratio"):
+    for column in ("seeds", "accuracy", "of raw", "cut ratio", "step ratio"):
         table.add_column(column, justify="right")
-    for column in ("a sample", "all bytes", *(["worst SSIM"] if is_audited else [])):
+    for column in (
+        "KiB a sample",
+        "MiB in all",
+        *(["worst SSIM"] if is_audited else []),
+    ):
         table.add_column(column, justify="right")
     for group, line in zip(groups, lines, strict=True):
         cells = [
@@ -67,8 +71,8 @@ def _table(title: str, groups: list[Group], lines: list[dict[str, Any]]) -> Tabl
             _number(line["of_raw"], ".3f"),
             _number(line["realised_ratio"], ".4g") + "x",
             _number(line["step_ratio"], ".3g") + "x",
-            console.bytes_text(line["step_bytes_per_sample"]),
-            console.bytes_text(line["total_bytes"] or 0),
+            f"{line['step_bytes_per_sample'] / 2**10:.2f}",
+            f"{(line['total_bytes'] or 0) / 2**20:.1f}",
         ]
         table.add_row(*cells, *([_number(line["leakage_ssim"], ".3f")] * is_audited))
     return table

@@ -134,7 +134,7 @@ def _computation_table(side: str, rows: list[tuple[Experiment, SideCost]]) -> Ta
         title=side, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True
     )
     table.add_column("codec", no_wrap=True)
-    for column in ("parameters", "forward", "backward"):
+    for column in ("weights", "forward", "backward"):
         table.add_column(column, justify="right")
     for column in ("held MiB", "trained MiB", "kept KiB"):
         table.add_column(column, justify="right")
@@ -145,7 +145,7 @@ def _computation_table(side: str, rows: list[tuple[Experiment, SideCost]]) -> Ta
             f"{part.forward_flops / 1e6:.2f}",
             f"{part.backward_flops / 1e6:.2f}",
             f"{part.held_bytes / 2**20:.2f}",
-            f"{part.training_bytes / 2**20:.2f}",
+            f"{part.training_bytes / 2**20:.1f}",
             f"{part.sample_bytes / 2**10:.1f}",
         )
     return table

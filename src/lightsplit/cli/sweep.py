@@ -97,6 +97,11 @@ def sweep(  # noqa: PLR0913
         if dry_run:
             _show_plan(asked, cells, costs, count)
             return
+        if asked.audit:
+            console.err.print(
+                "the cells are trained; the \\[audit] table is for lightsplit audit",
+                soft_wrap=True,
+            )
         TensorBoardLog(Path(), is_on=tensorboard)  # says at once if it is missing
         path = out or Path("runs") / "-".join(filter(None, (asked.name, asked.scale)))
         with SweepFolder(path).opened(resume=resume) as folder:

@@ -72,6 +72,16 @@ class Group:
         """Return what the strongest attack reached, over seeds; None without audit."""
         return spread(_worst(run, metric) for run in self.runs)
 
+    def attacked(self, attack: str, form: str, metric: str) -> Spread | None:
+        """Return what one attack reached, over seeds; None where it was not run."""
+        return spread(
+            entry["metrics"][metric]["mean"]
+            for run in self.runs
+            for entry in run.audit
+            if (entry["attack"], entry.get("form", "")) == (attack, form)
+            and metric in entry["metrics"]
+        )
+
 
 def group_runs(runs: Sequence[Run]) -> list[Group]:
     """Return the groups in order of dataset, setting and method."""

@@ -44,8 +44,13 @@ class Report:
     @property
     def parts(self) -> list[Table | Picture]:
         """Tables and pictures in the order of the page: the first of each first."""
-        first = [*self.tables[:1], *self.pictures[:1]]
-        return [*first, *self.tables[1:], *self.pictures[1:]]
+        first, rest = slice(0, 1), slice(1, None)
+        return [
+            *self.tables[first],
+            *self.pictures[first],
+            *self.tables[rest],
+            *self.pictures[rest],
+        ]
 
 
 def make_report(

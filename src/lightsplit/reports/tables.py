@@ -2,7 +2,7 @@
 
 import csv
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lightsplit.reports.groups import Group, Spread, raw_partner
@@ -88,7 +88,7 @@ def overview(groups: list[Group]) -> Table:
     """Return one row per group: what was run and what came of it."""
     lines = [_line(group, groups) for group in groups]
     has_audit = any(line["leakage_ssim"] is not None for line in lines)
-    columns = ["setting", "method", "seeds", "accuracy %", "best %"]
+    columns = ["setting", "method", "seeds", "accuracy %"]
     columns += ["of raw", "cut ratio", "step ratio", "bytes / sample", "all bytes"]
     columns += ["worst SSIM"] if has_audit else []
     rows = [
@@ -150,8 +150,10 @@ def _row(group: Group, line: dict[str, Any], *, has_audit: bool) -> tuple[Value,
         Value(own["dataset"], below=f"{setting_text(own)}, {schedule_text(own)}"),
         Value(group.method + hidden),
         Value(str(line["seeds"]), line["seeds"]),
-        percent(group.spread("test_accuracy")),
-        percent(group.spread("best_test_accuracy")),
+        replace(
+            percent(group.spread("test_accuracy")),
+            below=f"best {percent(group.spread('best_test_accuracy')).text}",
+        ),
         _number(of_raw, ".3f"),
         _number(line["realised_ratio"], ".4g", "x"),
         _number(line["step_ratio"], ".3g", "x"),
