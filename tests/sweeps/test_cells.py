@@ -35,7 +35,12 @@ def test_what_follows_from_other_settings_is_filled_in_before_cells_are_compared
 def test_excluded_cells_are_those_that_match_in_everything():
     rules = ({"seed": [1, 2], "ratio": 8},)
     sweep = Sweep("grid", common={"seed": [0, 1, 2], "ratio": [8, 16]}, exclude=rules)
-    assert settings_of(expand(sweep), "seed", "ratio") == [(0, 8), (0, 16), (1, 16), (2, 16)]
+    assert settings_of(expand(sweep), "seed", "ratio") == [
+        (0, 8),
+        (0, 16),
+        (1, 16),
+        (2, 16),
+    ]
 
 
 def test_a_grid_without_cells_is_refused():

@@ -45,6 +45,8 @@ class Picture:
         text = self._saved("svg", PAGE_INK).decode()
         text = text[text.index("<svg") :].replace(PAGE_INK, "currentColor")
         text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+        # Several pictures share the page: their ids must not meet.
+        text = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{self.name}-", text)
         width = re.search(r'width="([\d.]+)pt"', text)
         points = float(width[1]) if width else 0.0
         size = f"max-width:{1.6 * points:.0f}px;min-width:{0.9 * points:.0f}px"
