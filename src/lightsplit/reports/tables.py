@@ -89,7 +89,7 @@ def overview(groups: list[Group]) -> Table:
     lines = [_line(group, groups) for group in groups]
     has_audit = any(line["leakage_ssim"] is not None for line in lines)
     columns = ["setting", "method", "seeds", "accuracy %"]
-    columns += ["of raw", "cut ratio", "step ratio", "bytes / sample", "all bytes"]
+    columns += ["of raw", "cut ratio", "step ratio", "bytes / sample"]
     columns += ["worst SSIM"] if has_audit else []
     rows = [
         _row(group, line, has_audit=has_audit)
@@ -157,8 +157,11 @@ def _row(group: Group, line: dict[str, Any], *, has_audit: bool) -> tuple[Value,
         _number(of_raw, ".3f"),
         _number(line["realised_ratio"], ".4g", "x"),
         _number(line["step_ratio"], ".3g", "x"),
-        Value(bytes_text(line["step_bytes_per_sample"]), line["step_bytes_per_sample"]),
-        Value(bytes_text(line["total_bytes"] or 0), line["total_bytes"]),
+        Value(
+            bytes_text(line["step_bytes_per_sample"]),
+            line["step_bytes_per_sample"],
+            below=f"{bytes_text(line['total_bytes'] or 0)} in all",
+        ),
     ]
     values += [_number(leakage, ".3f")] if has_audit else []
     return (*values, Value(_duration(line["seconds"]), line["seconds"]))

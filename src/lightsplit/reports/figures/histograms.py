@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from lightsplit.reports.figures.drawing import PANELS, Picture, colour, panels
 from lightsplit.reports.groups import Group
@@ -28,7 +30,7 @@ def histograms(groups: Sequence[Group]) -> Picture | None:
         for client, counts in enumerate(run.record["label_histogram"])
         for label, count in enumerate(counts)
     ]
-    note = "One row per client, one column per class; dark is many samples."
+    note = "One row per client, one column per class; strong blue is many samples."
     return Picture(
         "histograms", "Who holds what", note, lambda ink: _draw(runs, ink), lines
     )
@@ -40,9 +42,12 @@ def _draw(runs: list[Run], ink: str) -> Figure:
     blue = colour("lightsplit-f")
     shades = LinearSegmentedColormap.from_list("samples", [blue + "0a", blue])
     for axis, run in zip(axes, runs, strict=True):
-        counts = run.record["label_histogram"]
-        mesh = axis.pcolormesh(counts, cmap=shades, vmin=0)
+        counts = np.array(run.record["label_histogram"])
+        clients, classes = (np.arange(n + 1) - 0.5 for n in counts.shape)
+        mesh = axis.pcolormesh(classes, clients, counts, cmap=shades, vmin=0)
         axis.invert_yaxis()
+        for side in (axis.xaxis, axis.yaxis):
+            side.set_major_locator(MaxNLocator(integer=True))
         axis.grid(visible=False)
         axis.set_xlabel("class")
         axis.set_ylabel("client")
