@@ -14,11 +14,10 @@ from lightsplit.experiments.build import Job
 from lightsplit.experiments.config import Experiment
 from lightsplit.protocol import STEP_KINDS, Contract
 from lightsplit.protocol.messages import LOSS_BYTES
+from lightsplit.results import RECORD_VERSION
 from lightsplit.runtime import Server
 from lightsplit.splitting import SplitModel
 from lightsplit.training import Progress
-
-RECORD_VERSION = 1
 
 
 def make_record(job: Job) -> dict[str, Any]:
