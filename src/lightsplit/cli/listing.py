@@ -7,6 +7,7 @@ import typer
 from rich.table import Table
 
 from lightsplit.attacks import ATTACKS
+from lightsplit.backdoors import DETECTORS, TRIGGERS
 from lightsplit.cli import console
 from lightsplit.codecs import CODECS, PROJECTIONS
 from lightsplit.data import DATASETS
@@ -22,6 +23,8 @@ KINDS: dict[str, Registry[Any]] = {
     "projections": PROJECTIONS,
     "attacks": ATTACKS,
     "metrics": METRICS,
+    "triggers": TRIGGERS,
+    "detectors": DETECTORS,
 }
 
 

@@ -8,8 +8,10 @@ from torch import Tensor
 from lightsplit.codecs import Codec
 from lightsplit.data import Dataset, label_histogram, partition
 from lightsplit.experiments import pieces
+from lightsplit.experiments.backdoors import make_guard, poisoned
 from lightsplit.experiments.config import Experiment
 from lightsplit.protocol import Contract
+from lightsplit.runtime import Client
 from lightsplit.splitting import SplitModel
 from lightsplit.training import EVALUATION_BATCH, Schedule, Trainer
 from lightsplit.transports import ByteMeter, through
@@ -34,6 +36,24 @@ class Job:
             self.dataset.train.labels, self.held, self.dataset.classes
         )
 
+    @property
+    def test(self) -> pieces.TestBatches:
+        """The test set, in batches."""
+        return pieces.TestBatches(self.dataset.test, EVALUATION_BATCH)
+
+    def witnesses(self) -> list[Client]:
+        """Return the honest clients, one if they share a head, past the meter."""
+        malicious = self.experiment.malicious_indices()
+        honest = [c for c in self.trainer.clients if c.index not in malicious]
+        chosen = honest or list(self.trainer.clients)
+        if self.trainer.has_shared_heads:
+            chosen = chosen[:1]
+        send = self.trainer.server.handle
+        return [
+            pieces.make_client(self.experiment, client.side, send, client.index)
+            for client in chosen
+        ]
+
 
 def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
     """Return the job that ``experiment`` describes."""
@@ -50,14 +70,19 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
     meter.add("setup", experiment.clients * len(contract.to_json().encode()))
     server = pieces.make_server(experiment, parts, codec)
     sides = pieces.make_client_sides(experiment, parts, codec)
+    guard = make_guard(experiment, server, contract, codec)
+    watched = through(guard.collector, server.handle) if guard else server.handle
     clients = [
-        pieces.make_client(experiment, side, through(meter, server.handle), index)
+        pieces.make_client(experiment, side, through(meter, watched), index)
         for index, side in enumerate(sides)
     ]
     trainer = Trainer(
         clients,
         server,
-        batches=batches,
+        batches=[
+            poisoned(experiment, source, client)
+            for client, source in enumerate(batches)
+        ],
         schedule=Schedule(
             [len(source) for source in batches],
             turn_steps=experiment.turn_steps,
@@ -68,6 +93,7 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
         test=pieces.TestBatches(dataset.test, EVALUATION_BATCH),
         eval_every=experiment.eval_every,
         patience=experiment.patience,
+        guard=guard,
     )
     return Job(experiment, trainer, contract, parts, codec, dataset, indices)
 

@@ -10,12 +10,13 @@ import torch
 from torch import nn
 
 from lightsplit.codecs import Codec
+from lightsplit.experiments.backdoors import detection_record, measure_backdoor
 from lightsplit.experiments.build import Job
 from lightsplit.experiments.config import Experiment
 from lightsplit.protocol import STEP_KINDS, Contract
 from lightsplit.protocol.messages import LOSS_BYTES
 from lightsplit.runtime import Side
-from lightsplit.training import Progress
+from lightsplit.training import Progress, Trainer
 
 RECORD_VERSION = 1
 
@@ -30,7 +31,7 @@ def make_record(job: Job) -> dict[str, Any]:
         "best_test_accuracy": progress.best_accuracy,
         "test_loss": last["test_loss"],
         "client_accuracies": last["client_accuracies"],
-        "stopped_by": "patience" if trainer.is_out_of_patience else "schedule",
+        "stopped_by": _end(trainer),
         "steps": progress.steps,
         "samples": progress.samples,
         "epochs": last["epoch"],
@@ -40,6 +41,8 @@ def make_record(job: Job) -> dict[str, Any]:
         "bytes": progress.bytes,
         "parameters": _parameters(job),
         "label_histogram": job.histogram.tolist(),
+        "backdoor": measure_backdoor(job.experiment, job.witnesses(), job.test),
+        "detection": detection_record(job.experiment, progress),
     }
 
 
@@ -84,6 +87,12 @@ def raw_step_bytes(progress: Progress, contract: Contract) -> int:
         labels = progress.samples * torch.int64.itemsize
         return activations + labels + losses
     return activations + 2 * 4 * progress.samples * math.prod(contract.output_shape)
+
+
+def _end(trainer: Trainer) -> str:
+    if trainer.is_stopped_by_guard:
+        return "detector"
+    return "patience" if trainer.is_out_of_patience else "schedule"
 
 
 def _parameters(job: Job) -> dict[str, int]:

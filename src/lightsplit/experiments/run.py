@@ -8,6 +8,7 @@ from lightsplit.errors import ConfigError
 from lightsplit.experiments.build import Job, build
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.record import make_record
+from lightsplit.experiments.twin import base_rate
 from lightsplit.results import RunFolder, finite, tensors
 from lightsplit.splitting import SplitModel, merge
 from lightsplit.training import TurnDone, checkpoint
@@ -51,6 +52,8 @@ def run(
     checkpoint.save(folder.checkpoint, job.trainer, job.contract.digest)
     _save_models(job, folder.path)
     record: dict[str, Any] = finite(make_record(job))
+    if experiment.twin:
+        record["backdoor"]["base_rate"] = base_rate(experiment, data_dir)
     folder.write_record(record)
     return record
 

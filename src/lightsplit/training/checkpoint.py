@@ -5,6 +5,7 @@
       step-00000940/
         server.safetensors   weights, buffers and optimizer of the server side
         client-0.safetensors the same of each client side (one file if heads are shared)
+        guard.safetensors    what a detector remembers, where there is one
         progress.json        counters and the contract's digest
 
 A checkpoint is written under another name and renamed when whole, then ``latest`` is
@@ -28,6 +29,8 @@ def save(folder: Path, trainer: Trainer, contract: str) -> Path:
     files = {"server.safetensors": tensors.to_bytes(trainer.server.side.state())}
     for index, side in enumerate(_client_sides(trainer)):
         files[f"client-{index}.safetensors"] = tensors.to_bytes(side.state())
+    if trainer.guard is not None:
+        files["guard.safetensors"] = tensors.to_bytes(trainer.guard.state())
     content = {"contract": contract, "progress": trainer.progress.to_dict()}
     return write(folder, trainer.progress.steps, files, content)
 
@@ -40,6 +43,8 @@ def load(folder: Path, trainer: Trainer, contract: str) -> None:
     trainer.server.side.load(tensors.load(newest / "server.safetensors"))
     for index, side in enumerate(_client_sides(trainer)):
         side.load(tensors.load(newest / f"client-{index}.safetensors"))
+    if trainer.guard is not None:
+        trainer.guard.load(tensors.load(newest / "guard.safetensors"))
     trainer.progress = progress
     trainer.meter.restore(trainer.progress.bytes)
     for client, steps in zip(
