@@ -127,7 +127,9 @@ class Experiment(BaseModel):
         "", description="what malicious clients plant; empty: nobody is malicious"
     )
     malicious: float = Field(
-        0, ge=0, description="share of the clients, or from 1 on how many; default: 0.1"
+        0.0,
+        ge=0,
+        description="share of the clients, or from 1 on how many; default: 0.1",
     )
     malicious_clients: str = Field(
         "", description="which ones, such as 0,4; default: drawn from the seed"
@@ -149,10 +151,10 @@ class Experiment(BaseModel):
         0, ge=0, description="rounds between verdicts; 0: once per epoch"
     )
     threshold: float = Field(
-        0, ge=0, description="flag scores above it; default: the detector's own"
+        0.0, ge=0, description="flag scores above it; default: the detector's own"
     )
     false_alarm_rate: float = Field(
-        0,
+        0.0,
         ge=0,
         lt=1,
         description="cosine detectors: set the threshold for so many false alarms",
