@@ -1,6 +1,6 @@
 """Client and Server: a step from either end, with no knowledge of sockets."""
 
-from lightsplit.runtime.client import BatchSource, Client, TurnReport
+from lightsplit.runtime.client import BatchSource, Client, Inspector, TurnReport
 from lightsplit.runtime.server import Loss, Server
 from lightsplit.runtime.side import (
     ClientSide,
@@ -14,6 +14,7 @@ __all__ = [
     "BatchSource",
     "Client",
     "ClientSide",
+    "Inspector",
     "Loss",
     "OptimizerFactory",
     "Server",

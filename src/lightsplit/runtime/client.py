@@ -38,6 +38,20 @@ class BatchSource(Protocol):
         ...
 
 
+class Inspector(Protocol):
+    """Looks at the gradients that come back, before anything is added to them."""
+
+    def probe(self, step: int, labels: Tensor) -> Tensor | None:
+        """Return wrong labels to try the server with; None to train as usual."""
+        ...
+
+    def observe(
+        self, step: int, values: Tensor, labels: Tensor, gradient: Tensor
+    ) -> None:
+        """Look at the gradient that was received for the code ``values``."""
+        ...
+
+
 class TurnReport(NamedTuple):
     """What a turn did."""
 
@@ -59,6 +73,7 @@ class Client:
         seed: of the run; must be the server's.
         loss: of logits and labels, a mean over the batch.
         device: where the modules are.
+        inspector: looks at what the server sends back.
     """
 
     def __init__(  # noqa: PLR0913
@@ -71,6 +86,7 @@ class Client:
         seed: int = 0,
         loss: Loss = cross_entropy,
         device: torch.device | None = None,
+        inspector: Inspector | None = None,
     ) -> None:
         if not wcc >= 0:
             raise ConfigError(f"wcc must be 0 or more, got {wcc}")
@@ -84,6 +100,7 @@ class Client:
         self.seed = seed
         self.loss = loss
         self.device = device
+        self.inspector = inspector
         self.steps = 0
         self.send = send
 
@@ -94,9 +111,14 @@ class Client:
         with seeding.scope(self.seed, self.index, self.steps, "head"):
             code = self.side.encode(inputs)
         self.side.zero_grad()
-        gradient, loss = self._exchange(code, labels)
-        self._backward_through_head(code.values, labels, gradient)
-        self.side.update()
+        probe = self._probe(labels)
+        used = labels if probe is None else probe
+        gradient, loss = self._exchange(code, used)
+        if self.inspector is not None:
+            self.inspector.observe(self.steps, code.values, used, gradient)
+        if probe is None:
+            self._backward_through_head(code.values, labels, gradient)
+            self.side.update()
         self.steps += 1
         return loss
 
@@ -116,6 +138,11 @@ class Client:
             code = self.side.encode(inputs.to(self.device))
             request = CodeMessage(self.index, self.steps, code, is_training=False)
             return self.side.decode(_output(self.send(request)))
+
+    def _probe(self, labels: Tensor) -> Tensor | None:
+        if self.inspector is None:
+            return None
+        return self.inspector.probe(self.steps, labels)
 
     def _exchange(self, code: Code, labels: Tensor) -> tuple[Tensor, float]:
         """Return the gradient at the code and the loss."""

@@ -1,0 +1,147 @@
+"""Feature-space hijacking (Pasquini et al. 2021): a server that trains no task.
+
+    public images ──pilot──► codes ──decoder──► images     the server's own autoencoder
+    private images ──client's head──► codes ──┐
+                                    critic ◄──┴── tells the two kinds of codes apart
+
+Instead of the task's gradient the client gets the critic's: its head learns to make
+codes like the pilot's, and the server's decoder reads them. Whatever is fixed at the
+cut (a projection) lies between head and critic and does not stand in the way.
+
+The published networks are convolutions for activations with a shape; a code may have
+none, so here they are fully connected, for codes of any size.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import mse_loss
+
+from lightsplit.codecs import Code
+from lightsplit.errors import ProtocolError
+from lightsplit.protocol import (
+    CodeGradient,
+    CodeMessage,
+    OutputGradient,
+    OutputMessage,
+    Reply,
+    Request,
+)
+from lightsplit.seeding import numpy_generator, scope
+
+HIDDEN = 512
+PENALTY = 10.0
+LEARNING_RATE = 1e-3
+
+
+class FeatureSpaceHijacker:
+    """A server that answers with gradients of its own; ``handle`` is the server's.
+
+    Args:
+        public: images (M, C, H, W) of the kind that the client has, in [0, 1].
+        code_size: values per sample at the cut.
+        forward: makes the output for a code, as an honest server would.
+        seed: of the attacker's weights and draws.
+    """
+
+    def __init__(
+        self,
+        public: Tensor,
+        code_size: int,
+        *,
+        forward: Callable[[Code], Code],
+        seed: int = 0,
+    ) -> None:
+        pixels = public[0].numel()
+        with scope(seed, "fsha"):
+            self.pilot = _mlp(pixels, code_size)
+            self.decoder = nn.Sequential(_mlp(code_size, pixels), nn.Sigmoid())
+            self.critic = _mlp(code_size, 1)
+        adam = partial(torch.optim.Adam, lr=LEARNING_RATE)
+        self._coder = adam([*self.pilot.parameters(), *self.decoder.parameters()])
+        self._judge = adam(self.critic.parameters())
+        self._public = public
+        self._forward = forward
+        self._seed = seed
+        self._pending: CodeGradient | None = None
+
+    def handle(self, request: Request) -> Reply:
+        """Return what looks like an honest server's reply."""
+        if isinstance(request, OutputGradient):
+            return self._hijack(request)
+        if request.is_training:
+            self._pending = self._train(request)
+            if request.labels is not None:
+                return self._pending
+        with torch.no_grad():
+            output = self._forward(request.code)
+        return OutputMessage(request.client, request.step, output)
+
+    def reconstruct(self, codes: Tensor) -> Tensor:
+        """Return what the decoder sees in codes (N, …): images (N, C, H, W)."""
+        with torch.no_grad():
+            images: Tensor = self.decoder(codes.flatten(1))
+        return images.view(-1, *self._public.shape[1:])
+
+    def _hijack(self, request: OutputGradient) -> CodeGradient:
+        pending, self._pending = self._pending, None
+        if pending is None or (pending.client, pending.step) != (
+            request.client,
+            request.step,
+        ):
+            raise ProtocolError(
+                f"step {request.step} of client {request.client} has sent no code"
+            )
+        return pending
+
+    def _train(self, request: CodeMessage) -> CodeGradient:
+        """Learn from a batch of codes; return the critic's gradient at them."""
+        values = request.code.values
+        images = self._public_images(request, len(values))
+        self._train_coder(images)
+        public = self.pilot(images.flatten(1)).detach()
+        self._train_critic(public, values.flatten(1), request)
+        leaf = values.detach().requires_grad_()
+        loss = self.critic(leaf.flatten(1)).mean()
+        (gradient,) = torch.autograd.grad(loss, leaf)
+        told = None if request.labels is None else 0.0
+        return CodeGradient(request.client, request.step, gradient, told)
+
+    def _public_images(self, request: CodeMessage, count: int) -> Tensor:
+        names = (request.client, request.step)
+        rows = numpy_generator(self._seed, "fsha", *names).integers(
+            len(self._public), size=count
+        )
+        return self._public[torch.from_numpy(rows)]
+
+    def _train_coder(self, images: Tensor) -> None:
+        pixels = images.flatten(1)
+        loss = mse_loss(self.decoder(self.pilot(pixels)), pixels)
+        _descend(self._coder, loss)
+
+    def _train_critic(
+        self, public: Tensor, private: Tensor, request: CodeMessage
+    ) -> None:
+        with scope(self._seed, "fsha", request.client, request.step):
+            share = torch.rand(len(public), 1)
+        between = (share * public + (1 - share) * private).requires_grad_()
+        (slope,) = torch.autograd.grad(
+            self.critic(between).sum(), between, create_graph=True
+        )
+        penalty = ((slope.norm(dim=1) - 1) ** 2).mean()
+        gap = self.critic(public).mean() - self.critic(private).mean()
+        _descend(self._judge, gap + PENALTY * penalty)
+
+
+def _mlp(inputs: int, outputs: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Linear(inputs, HIDDEN), nn.LeakyReLU(0.2), nn.Linear(HIDDEN, outputs)
+    )
+
+
+def _descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    optimizer.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
