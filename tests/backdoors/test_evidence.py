@@ -45,11 +45,17 @@ def code(client, rows, step=0, **options):
     return CodeMessage(client, step, Code(torch.tensor(rows)), **options)
 
 
+def step(mod, server, client, rows):
+    """Let a client do a whole step."""
+    mod(code(client, rows), server.handle)
+    mod(OutputGradient(client, 0, torch.zeros(len(rows), 3)), server.handle)
+
+
 def test_means_are_over_all_samples_of_a_client(server):
     mod = collector(server, "code", "output")
-    mod(code(0, [[1.0, 0, 0], [3.0, 0, 0]]), server.handle)
-    mod(code(1, [[9.0, 9, 9]]), server.handle)
-    mod(code(0, [[5.0, 3, 0]], step=1), server.handle)
+    step(mod, server, 0, [[1.0, 0, 0], [3.0, 0, 0]])
+    step(mod, server, 1, [[9.0, 9, 9]])
+    step(mod, server, 0, [[5.0, 3, 0]])
     first, second = mod.window()
     assert (first.client, second.client) == (0, 1)
     assert first.code.tolist() == [3, 1, 0]
@@ -59,8 +65,8 @@ def test_means_are_over_all_samples_of_a_client(server):
 
 def test_the_gradient_is_the_mean_over_steps(server):
     mod = collector(server, "gradient")
-    for step in (1, 3):
-        mod(OutputGradient(0, step, torch.zeros(4, 3)), server.handle)
+    for number in (1, 3):
+        mod(OutputGradient(0, number, torch.zeros(4, 3)), server.handle)
     (evidence,) = mod.window()
     assert evidence.gradient.tolist() == [2, 2, 2]
     assert evidence.code is None
@@ -77,26 +83,40 @@ def test_evaluation_leaves_no_evidence(server):
     assert mod.window() == []
 
 
+def test_a_step_that_is_broken_off_leaves_no_evidence(server):
+    mod = collector(server, "code", "output")
+    mod(code(0, [[1.0, 2, 3]]), server.handle)
+    step(mod, server, 0, [[7.0, 7, 7]])
+    assert mod.window()[0].code.tolist() == [7, 7, 7]
+
+
+def test_in_the_vanilla_topology_one_message_is_a_whole_step(server):
+    mod = collector(server, "code")
+    sent = code(0, [[1.0, 2, 3]], labels=torch.tensor([1]))
+    mod(sent, lambda _: CodeGradient(0, 0, torch.zeros(1, 3), 0.0))
+    assert mod.window()[0].code.tolist() == [1, 2, 3]
+
+
 def test_nothing_is_kept_of_what_nobody_needs(server):
     mod = collector(server)
-    mod(code(0, [[1.0, 2, 3]]), server.handle)
+    step(mod, server, 0, [[1.0, 2, 3]])
     assert mod.state() == {}
 
 
 def test_a_cleared_collector_begins_anew(server):
     mod = collector(server, "code")
-    mod(code(0, [[1.0, 2, 3]]), server.handle)
+    step(mod, server, 0, [[1.0, 2, 3]])
     mod.clear()
-    mod(code(0, [[4.0, 4, 4]]), server.handle)
+    step(mod, server, 0, [[4.0, 4, 4]])
     assert mod.window()[0].code.tolist() == [4, 4, 4]
 
 
 def test_a_collector_goes_on_from_its_state(server):
     used, fresh = collector(server, "code"), collector(server, "code")
-    used(code(0, [[1.0, 2, 3]]), server.handle)
+    step(used, server, 0, [[1.0, 2, 3]])
     fresh.load(used.state())
     for mod in (used, fresh):
-        mod(code(0, [[3.0, 4, 5]], step=1), server.handle)
+        step(mod, server, 0, [[3.0, 4, 5]])
     assert torch.equal(used.window()[0].code, fresh.window()[0].code)
 
 
@@ -104,13 +124,14 @@ def test_a_code_with_places_is_laid_out_as_an_activation(server):
     topk = CODECS.create("topk", shape=(8,), ratio=4)
     mod = collector(server, "code", codec=topk)
     sent = topk.encoder(torch.tensor([[0.0, 7, 0, 0, 0, 0, 5, 0]]))
-    mod(CodeMessage(0, 0, Code(*sent)), lambda request: OutputMessage(0, 0, sent))
+    mod(CodeMessage(0, 0, sent), lambda _: OutputMessage(0, 0, sent))
+    mod(OutputGradient(0, 0, torch.zeros(1, 2)), server.handle)
     assert mod.window()[0].code.tolist() == [0, 7, 0, 0, 0, 0, 5, 0]
 
 
 def test_asking_for_what_was_not_collected_is_refused(server):
     mod = collector(server, "code")
-    mod(code(0, [[1.0, 2, 3]]), server.handle)
+    step(mod, server, 0, [[1.0, 2, 3]])
     with pytest.raises(ConfigError, match="no output was collected of client 0"):
         mod.window()[0].vector("output")
 

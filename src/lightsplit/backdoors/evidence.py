@@ -5,7 +5,7 @@
 
 ``EvidenceCollector`` stands in front of the server as a mod. It keeps one vector per
 client and kind, and only of the kinds that a detector needs; nothing in it depends on
-how long the run is. Evaluation leaves no evidence.
+how long the run is. Evaluation leaves no evidence, nor does a step that is broken off.
 """
 
 from collections.abc import Callable, Iterable
@@ -63,21 +63,25 @@ class EvidenceCollector:
         self._codec = codec
         self._backbone = backbone
         self._sums: dict[str, Tensor] = {}  # "code.3", and "code.3.rows" beside it
+        self._open: dict[str, Tensor] = {}  # of a step that is not done yet
 
     def __call__(
         self, request: Request, call_next: Callable[[Request], Reply]
     ) -> Reply:
         """Answer as the server does and keep what is needed of it."""
         reply = call_next(request)
-        client = request.client
         if isinstance(request, CodeMessage):
             if not request.is_training:
                 return reply
-            self._add("code", client, lambda: _readable(self._codec, request.code))
+            self._open = self._seen_in(request.code)
         if isinstance(reply, OutputMessage):
-            self._add("output", client, lambda: reply.output.values)
-        else:
-            self._add("gradient", client, lambda: flat_gradient(self._backbone)[None])
+            self._open["output"] = reply.output.values
+            return reply
+        if "gradient" in self._needs:
+            self._open["gradient"] = flat_gradient(self._backbone)[None]
+        for kind in self._needs & self._open.keys():
+            self._add(kind, request.client, self._open[kind])
+        self._open = {}
         return reply
 
     def window(self) -> list[Evidence]:
@@ -97,10 +101,11 @@ class EvidenceCollector:
         """Go on from what ``state`` returned."""
         self._sums = dict(state)
 
-    def _add(self, kind: str, client: int, made: Callable[[], Tensor]) -> None:
-        if kind not in self._needs:
-            return
-        key, rows = f"{kind}.{client}", made()
+    def _seen_in(self, code: Code) -> dict[str, Tensor]:
+        return {"code": _readable(self._codec, code)} if "code" in self._needs else {}
+
+    def _add(self, kind: str, client: int, rows: Tensor) -> None:
+        key = f"{kind}.{client}"
         added = rows.detach().to("cpu", torch.float64).flatten(1).sum(0)
         count = torch.tensor(len(rows), dtype=torch.int64)
         self._sums[key] = self._sums.get(key, 0) + added

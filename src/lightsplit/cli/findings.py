@@ -4,27 +4,41 @@ from typing import Any
 
 from lightsplit.experiments import Job
 from lightsplit.training import TurnDone
+from lightsplit.training.coordinator import Coordinator
+
+_ACTIONS = {"warn": "", "skip": "; their turns are undone", "stop": "; the run ends"}
 
 
 def verdict_text(job: Job, done: TurnDone) -> str:
-    """Return a line about a verdict that flags somebody, else nothing."""
-    verdict = done.ruling.verdict
-    if verdict is None or not verdict.flagged:
-        return ""
+    """Return a line about a turn's verdict if it flags somebody, else nothing."""
     guard = job.trainer.guard
-    what = {"warn": "", "skip": "; their turns are undone", "stop": "; the run ends"}
-    action = what[guard.on_flag] if guard else ""
-    who = ", ".join(
-        f"client {client} ({score:.1f})"
-        for client, score, is_flagged in zip(
-            verdict.clients, verdict.scores, verdict.flags, strict=True
-        )
-        if is_flagged
-    )
-    return (
-        f"round {done.turn.round + 1}: flagged {who}, "
-        f"threshold {verdict.threshold:.3g}{action}"
-    )
+    if guard is None or done.ruling.verdict is None:
+        return ""
+    names = {client: f"client {client}" for client in range(guard.detector.clients)}
+    return flags_text(job.trainer.progress.verdicts[-1], guard.on_flag, names)
+
+
+def flags_text(verdict: dict[str, Any], on_flag: str, names: dict[int, str]) -> str:
+    """Return a line about a verdict, as it is recorded, if it flags somebody."""
+    if not verdict["flagged"]:
+        return ""
+    scores = dict(zip(verdict["clients"], verdict["scores"], strict=True))
+    who = ", ".join(f"{names[c]} ({scores[c]:.1f})" for c in verdict["flagged"])
+    limit = f"threshold {verdict['threshold']:.3g}"
+    return f"round {verdict['round']}: flagged {who}, {limit}{_ACTIONS[on_flag]}"
+
+
+def score_text(coordinator: Coordinator, client: int) -> str:
+    """Return a client's last score for the live table, marked if it is flagged."""
+    verdicts = coordinator.progress.verdicts
+    if not verdicts or client not in verdicts[-1]["clients"]:
+        return "–"
+    last = verdicts[-1]
+    score = last["scores"][last["clients"].index(client)]
+    undone = coordinator.progress.undone_turns
+    flag = " flagged" if client in last["flagged"] else ""
+    skipped = f", {undone[client]} undone" if undone and undone[client] else ""
+    return f"{score:.1f}{flag}{skipped}"
 
 
 def findings(record: dict[str, Any]) -> dict[str, str]:

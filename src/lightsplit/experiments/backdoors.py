@@ -96,16 +96,19 @@ def success_rate(clients: Sequence[Client], trials: LabelledBatches) -> float | 
 
 
 def detection_record(
-    experiment: Experiment, progress: Progress
+    experiment: Experiment, progress: Progress, *, knows_truth: bool = True
 ) -> dict[str, Any] | None:
-    """Return the last verdict and how good it was, in words of record.json."""
+    """Return the last verdict and how good it was, in words of record.json.
+
+    A server that is not told who is malicious cannot say how good it was.
+    """
     if not experiment.detector or not progress.verdicts:
         return None
     last = progress.verdicts[-1]
     scores: list[float | None] = [None] * experiment.clients
     for client, score in zip(last["clients"], last["scores"], strict=True):
         scores[client] = score
-    malicious = experiment.malicious_indices()
+    quality = score_detection(last["flagged"], experiment.malicious_indices())
     return {
         "detector": experiment.detector,
         "on_flag": experiment.on_flag,
@@ -120,7 +123,7 @@ def detection_record(
         ],
         "verdicts": len(progress.verdicts),
         "undone_turns": progress.undone_turns or [0] * experiment.clients,
-        **score_detection(last["flagged"], malicious)._asdict(),
+        **{k: v if knows_truth else None for k, v in quality._asdict().items()},
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from lightsplit.errors import TransportError
 from lightsplit.experiments import pieces
+from lightsplit.experiments.backdoors import detection_record, make_guard, poisoned
 from lightsplit.experiments.build import split_data
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.record import describe_run, step_ratio
@@ -77,6 +78,7 @@ def serve_experiment(  # noqa: PLR0913
         folder.checkpoint,
         names=names,
         watch=watch,
+        guard=make_guard(experiment, server, contract, codec),
     )
     folder.write_metrics(coordinator.progress.history)
     if coordinator.finished is None:
@@ -111,7 +113,7 @@ def join_experiment(
         contract,
         endpoint,
         name=membership.name,
-        batches=batches.__getitem__,
+        batches=lambda index: poisoned(experiment, batches[index], index),
         options=JoinOptions(
             key=membership.key,
             state_folder=membership.folder,
@@ -172,6 +174,9 @@ def _record(
         "clients": {
             member.name: member.meter.by_kind() for member in coordinator.members
         },
+        "detection": detection_record(
+            experiment, progress, knows_truth=bool(experiment.trigger)
+        ),
     }
 
 
