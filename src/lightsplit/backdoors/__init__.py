@@ -1,5 +1,6 @@
 """What a client can plant, and what either side can notice about the other."""
 
+from lightsplit.backdoors.client_side import INSPECTORS, Inspector
 from lightsplit.backdoors.clients import draw_malicious
 from lightsplit.backdoors.detectors import (
     DETECTORS,
@@ -13,17 +14,21 @@ from lightsplit.backdoors.evidence import (
     check_collectable,
     flat_weights,
 )
+from lightsplit.backdoors.fsha import FeatureSpaceHijacker
 from lightsplit.backdoors.poisoning import PoisonedBatches, Trials
 from lightsplit.backdoors.scoring import Detection, score_detection
 from lightsplit.backdoors.triggers import TRIGGERS, Trigger
 
 __all__ = [
     "DETECTORS",
+    "INSPECTORS",
     "TRIGGERS",
     "Detection",
     "Detector",
     "Evidence",
     "EvidenceCollector",
+    "FeatureSpaceHijacker",
+    "Inspector",
     "PoisonedBatches",
     "Trials",
     "Trigger",

@@ -8,10 +8,13 @@ Instead of the task's gradient the client gets the critic's: its head learns to 
 codes like the pilot's, and the server's decoder reads them. Whatever is fixed at the
 cut (a projection) lies between head and critic and does not stand in the way.
 
-The published networks are convolutions for activations with a shape; a code may have
-none, so here they are fully connected, for codes of any size.
+The pilot is convolutional and ends in the client's own encoder, whose draw the server
+knows: it makes the codes that a head would make. Decoder and critic are fully connected
+(the published ones are convolutions): a code has no layout that they could use.
 """
 
+import copy
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -19,8 +22,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
-from lightsplit.codecs import Code
-from lightsplit.errors import ProtocolError
+from lightsplit.codecs import Code, Codec
+from lightsplit.errors import ConfigError, ProtocolError
 from lightsplit.protocol import (
     CodeGradient,
     CodeMessage,
@@ -31,7 +34,8 @@ from lightsplit.protocol import (
 )
 from lightsplit.seeding import numpy_generator, scope
 
-HIDDEN = 512
+HIDDEN = 512  # of decoder and critic
+WIDTH = 32  # channels of the pilot
 PENALTY = 10.0
 LEARNING_RATE = 1e-3
 
@@ -41,7 +45,7 @@ class FeatureSpaceHijacker:
 
     Args:
         public: images (M, C, H, W) of the kind that the client has, in [0, 1].
-        code_size: values per sample at the cut.
+        codec: at the cut; an encoder with weights is copied and trained on.
         forward: makes the output for a code, as an honest server would.
         seed: of the attacker's weights and draws.
     """
@@ -49,16 +53,18 @@ class FeatureSpaceHijacker:
     def __init__(
         self,
         public: Tensor,
-        code_size: int,
+        codec: Codec,
         *,
         forward: Callable[[Code], Code],
         seed: int = 0,
     ) -> None:
+        if codec.layout(1).side:
+            raise ConfigError(f"FSHA reads codes of values alone, not {codec.name!r}'s")
         pixels = public[0].numel()
         with scope(seed, "fsha"):
-            self.pilot = _mlp(pixels, code_size)
-            self.decoder = nn.Sequential(_mlp(code_size, pixels), nn.Sigmoid())
-            self.critic = _mlp(code_size, 1)
+            self.pilot = _Pilot(public.shape[1:], codec)
+            self.decoder = nn.Sequential(_mlp(codec.code_size, pixels), nn.Sigmoid())
+            self.critic = _mlp(codec.code_size, 1)
         adam = partial(torch.optim.Adam, lr=LEARNING_RATE)
         self._coder = adam([*self.pilot.parameters(), *self.decoder.parameters()])
         self._judge = adam(self.critic.parameters())
@@ -85,6 +91,11 @@ class FeatureSpaceHijacker:
             images: Tensor = self.decoder(codes.flatten(1))
         return images.view(-1, *self._public.shape[1:])
 
+    @property
+    def mean_image(self) -> Tensor:
+        """The mean of the public images (C, H, W): a guess that needs no attack."""
+        return self._public.mean(0)
+
     def _hijack(self, request: OutputGradient) -> CodeGradient:
         pending, self._pending = self._pending, None
         if pending is None or (pending.client, pending.step) != (
@@ -101,7 +112,7 @@ class FeatureSpaceHijacker:
         values = request.code.values
         images = self._public_images(request, len(values))
         self._train_coder(images)
-        public = self.pilot(images.flatten(1)).detach()
+        public = self.pilot(images).detach()
         self._train_critic(public, values.flatten(1), request)
         leaf = values.detach().requires_grad_()
         loss = self.critic(leaf.flatten(1)).mean()
@@ -117,9 +128,8 @@ class FeatureSpaceHijacker:
         return self._public[torch.from_numpy(rows)]
 
     def _train_coder(self, images: Tensor) -> None:
-        pixels = images.flatten(1)
-        loss = mse_loss(self.decoder(self.pilot(pixels)), pixels)
-        _descend(self._coder, loss)
+        guesses = self.decoder(self.pilot(images))
+        _descend(self._coder, mse_loss(guesses, images.flatten(1)))
 
     def _train_critic(
         self, public: Tensor, private: Tensor, request: CodeMessage
@@ -133,6 +143,31 @@ class FeatureSpaceHijacker:
         penalty = ((slope.norm(dim=1) - 1) ** 2).mean()
         gap = self.critic(public).mean() - self.critic(private).mean()
         _descend(self._judge, gap + PENALTY * penalty)
+
+
+class _Pilot(nn.Module):
+    """Images to codes, as the server would have the client make them."""
+
+    def __init__(self, image_shape: torch.Size, codec: Codec) -> None:
+        super().__init__()
+        channels, height, width = image_shape
+        layers = [nn.Conv2d(channels, WIDTH, 3, padding=1), nn.LeakyReLU(0.2)]
+        if len(codec.shape) == 3:
+            layers += [
+                nn.AdaptiveAvgPool2d(codec.shape[1:]),
+                nn.Conv2d(WIDTH, codec.shape[0], 3, padding=1),
+            ]
+        else:
+            values = WIDTH * height * width
+            layers += [nn.Flatten(), nn.Linear(values, math.prod(codec.shape))]
+        self.layers = nn.Sequential(*layers)
+        self.encoder = copy.deepcopy(codec.encoder)
+        self.shape = codec.shape
+
+    def forward(self, images: Tensor) -> Tensor:
+        activation = self.layers(images).view(-1, *self.shape)
+        values: Tensor = self.encoder(activation).values
+        return values.flatten(1)
 
 
 def _mlp(inputs: int, outputs: int) -> nn.Sequential:

@@ -58,7 +58,23 @@ def findings(record: dict[str, Any]) -> dict[str, str]:
         )
         if detection["f1"] is not None:
             rows["detection F1"] = f"{detection['f1']:.2f}"
+    if inspection := record["inspection"]:
+        rows["alarms at clients"] = alarms_text(inspection)
+    if hijack := record["hijack"]:
+        rows["hijacked images"] = (
+            f"mean squared error {hijack['mse']:.4f} "
+            f"(mean image {hijack['mean_image_mse']:.4f})"
+        )
     return rows
+
+
+def alarms_text(inspection: dict[str, Any]) -> str:
+    """Return who raised an alarm about the server, and when."""
+    alarms = [step for step in inspection["alarmed_at"] if step is not None]
+    if not alarms:
+        return f"none ({inspection['inspector']})"
+    count = f"{len(alarms)} of {len(inspection['alarmed_at'])}"
+    return f"{count}, the first at its step {min(alarms)} ({inspection['inspector']})"
 
 
 def _percent(rate: float | None) -> str:

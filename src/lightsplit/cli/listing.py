@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from lightsplit.attacks import ATTACKS
-from lightsplit.backdoors import DETECTORS, TRIGGERS
+from lightsplit.backdoors import DETECTORS, INSPECTORS, TRIGGERS
 from lightsplit.cli import console
 from lightsplit.codecs import CODECS, PROJECTIONS
 from lightsplit.data import DATASETS
@@ -25,6 +25,7 @@ KINDS: dict[str, Registry[Any]] = {
     "metrics": METRICS,
     "triggers": TRIGGERS,
     "detectors": DETECTORS,
+    "inspectors": INSPECTORS,
 }
 
 

@@ -5,11 +5,13 @@ from pathlib import Path
 
 from torch import Tensor
 
+from lightsplit.backdoors import FeatureSpaceHijacker
 from lightsplit.codecs import Codec
 from lightsplit.data import Dataset, label_histogram, partition
 from lightsplit.experiments import pieces
 from lightsplit.experiments.backdoors import make_guard, poisoned
 from lightsplit.experiments.config import Experiment
+from lightsplit.experiments.inspection import make_hijacker, make_inspector
 from lightsplit.protocol import Contract
 from lightsplit.runtime import Client
 from lightsplit.splitting import SplitModel
@@ -28,6 +30,7 @@ class Job:
     codec: Codec
     dataset: Dataset
     held: list[Tensor]  # which training samples each client has
+    hijacker: FeatureSpaceHijacker | None = None
 
     @property
     def histogram(self) -> Tensor:
@@ -71,11 +74,15 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
     server = pieces.make_server(experiment, parts, codec)
     sides = pieces.make_client_sides(experiment, parts, codec)
     guard = make_guard(experiment, server, contract, codec)
-    watched = through(guard.collector, server.handle) if guard else server.handle
+    hijacker = make_hijacker(experiment, server, dataset)
+    handle = hijacker.handle if hijacker else server.handle
+    send = through(meter, through(guard.collector, handle) if guard else handle)
     clients = [
-        pieces.make_client(experiment, side, through(meter, watched), index)
+        pieces.make_client(experiment, side, send, index)
         for index, side in enumerate(sides)
     ]
+    for client in clients:
+        client.inspector = make_inspector(experiment, client.side, client.index)
     trainer = Trainer(
         clients,
         server,
@@ -95,7 +102,7 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
         patience=experiment.patience,
         guard=guard,
     )
-    return Job(experiment, trainer, contract, parts, codec, dataset, indices)
+    return Job(experiment, trainer, contract, parts, codec, dataset, indices, hijacker)
 
 
 def split_data(experiment: Experiment, dataset: Dataset) -> list[Tensor]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from lightsplit.backdoors import DETECTORS, TRIGGERS, draw_malicious
+from lightsplit.backdoors import DETECTORS, INSPECTORS, TRIGGERS, draw_malicious
 from lightsplit.codecs import CODECS
 from lightsplit.data import DATASETS
 from lightsplit.errors import ConfigError
@@ -51,6 +51,8 @@ BACKDOOR_SETTINGS = (
     "consensus",
     "sides",
     "trusted_client",
+    "inspector",
+    "hijack",
 )
 DEFAULT_HIDDEN = {"cifar10": 512, "cifar100": 2048}
 
@@ -168,6 +170,12 @@ class Experiment(BaseModel):
     trusted_client: int = Field(
         0, ge=0, description="fltrust: the client with public data"
     )
+    inspector: str = Field(
+        "", description="what clients watch the server with; empty: nothing"
+    )
+    hijack: bool = Field(
+        False, description="the server hijacks the heads (FSHA) and trains no task"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -213,6 +221,10 @@ class Experiment(BaseModel):
             DETECTORS.get(self.detector)
         elif self.on_flag != "warn":
             raise ValueError(f"on_flag {self.on_flag} needs a detector")
+        if self.inspector:
+            INSPECTORS.get(self.inspector)
+        if self.hijack and (self.detector or self.trigger):
+            raise ValueError("a server that hijacks has no use for trigger or detector")
         if self.trusted_client >= self.clients:
             raise ValueError(
                 f"trusted_client must be from 0 to {self.clients - 1}, "

@@ -10,6 +10,7 @@ from lightsplit.experiments import pieces
 from lightsplit.experiments.backdoors import detection_record, make_guard, poisoned
 from lightsplit.experiments.build import split_data
 from lightsplit.experiments.config import Experiment
+from lightsplit.experiments.inspection import inspection_record, make_inspector
 from lightsplit.experiments.record import describe_run, step_ratio
 from lightsplit.protocol import Reply, Request
 from lightsplit.protocol.control import Finished, Grant
@@ -108,6 +109,7 @@ def join_experiment(
     side = pieces.make_client_side(experiment, parts, codec)
     meter = ByteMeter()
     client = pieces.make_client(experiment, side, _not_connected)
+    client.inspector = make_inspector(experiment, side)
     finished = join(
         client,
         contract,
@@ -192,4 +194,5 @@ def _client_figures(
         "steps": client.steps,
         "stopped_by": finished.reason,
         "bytes": meter.by_kind(),
+        "inspection": inspection_record([client]),
     }

@@ -13,6 +13,7 @@ from lightsplit.codecs import Codec
 from lightsplit.experiments.backdoors import detection_record, measure_backdoor
 from lightsplit.experiments.build import Job
 from lightsplit.experiments.config import Experiment
+from lightsplit.experiments.inspection import SHOWN, hijack_record, inspection_record
 from lightsplit.protocol import STEP_KINDS, Contract
 from lightsplit.protocol.messages import LOSS_BYTES
 from lightsplit.runtime import Side
@@ -43,6 +44,8 @@ def make_record(job: Job) -> dict[str, Any]:
         "label_histogram": job.histogram.tolist(),
         "backdoor": measure_backdoor(job.experiment, job.witnesses(), job.test),
         "detection": detection_record(job.experiment, progress),
+        "inspection": inspection_record(trainer.clients),
+        "hijack": hijack_record(job.hijacker, trainer.clients[0], _private(job)),
     }
 
 
@@ -87,6 +90,11 @@ def raw_step_bytes(progress: Progress, contract: Contract) -> int:
         labels = progress.samples * torch.int64.itemsize
         return activations + labels + losses
     return activations + 2 * 4 * progress.samples * math.prod(contract.output_shape)
+
+
+def _private(job: Job) -> torch.Tensor:
+    """Return the first few training images of the first client."""
+    return job.dataset.train.batch(job.held[0][:SHOWN])[0]
 
 
 def _end(trainer: Trainer) -> str:

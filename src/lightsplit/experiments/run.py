@@ -36,6 +36,7 @@ def run(
     """
     job = build(experiment, data_dir)
     if checkpoint.exists(folder.checkpoint):
+        _check_can_go_on(experiment)
         checkpoint.load(folder.checkpoint, job.trainer, job.contract.digest)
     _check_not_beyond(job)
     folder.write_experiment(experiment.to_toml())
@@ -56,6 +57,11 @@ def run(
         record["backdoor"]["base_rate"] = base_rate(experiment, data_dir)
     folder.write_record(record)
     return record
+
+
+def _check_can_go_on(experiment: Experiment) -> None:
+    if experiment.hijack:
+        raise ConfigError("a hijacked run cannot be gone on with: start it anew")
 
 
 def _check_not_beyond(job: Job) -> None:
