@@ -5,8 +5,8 @@ import pytest
 from lightsplit.errors import ConfigError
 from lightsplit.experiments import run
 
-ALONE = {"clients": 1, "train_limit": 0, "batch_size": 64, "epochs": 30}
-STEPS = 150  # of a hijacked client, by which both inspectors must have fired
+ALONE = {"clients": 1, "train_limit": 0, "batch_size": 32, "epochs": 30, "wcc": 0.01}
+STEPS = 100  # of a hijacked client, by which both inspectors must have fired
 
 
 def test_a_run_without_an_inspector_has_neither_record(finished):
@@ -52,20 +52,30 @@ def test_settings_that_do_not_fit_are_refused(small, settings, reason):
         small(**settings)
 
 
+def test_the_scrutinizer_is_refused_where_it_cannot_tell(make_job):
+    with pytest.raises(ConfigError, match="takes an honest server with lightsplit-l"):
+        make_job(inspector="scrutinizer", codec="lightsplit-l")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("inspector", ["splitguard", "scrutinizer"])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_an_honest_server_raises_no_alarm(finish, inspector, seed):
-    settings = {**ALONE, "wcc": 0.01, "seed": seed, "max_steps": STEPS}
-    inspection = finish(**settings, inspector=inspector).record["inspection"]
+def test_an_honest_server_raises_no_alarm(finish, inspector):
+    settings = {**ALONE, "max_steps": 150, "inspector": inspector}
+    inspection = finish(**settings).record["inspection"]
     assert inspection["alarmed_at"] == [None]
-    assert inspection["scores"][0] > 0.5
+    assert inspection["scores"][0] > 0.25
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("inspector", ["splitguard", "scrutinizer"])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_a_hijacking_server_is_noticed_within_so_many_steps(finish, inspector, seed):
-    settings = {**ALONE, "wcc": 0.01, "seed": seed, "max_steps": STEPS}
-    record = finish(**settings, inspector=inspector, hijack=True).record
+def test_wrong_labels_tell_a_hijacker_within_so_many_steps(finish):
+    settings = {**ALONE, "max_steps": STEPS, "hijack": True}
+    record = finish(**settings, inspector="splitguard").record
+    assert record["inspection"]["alarmed_at"][0] < STEPS
+
+
+@pytest.mark.slow
+def test_a_hijacker_reads_private_images_and_its_gradients_tell(finish):
+    settings = {**ALONE, "max_steps": 200, "hijack": True, "lr": 3e-3}
+    record = finish(**settings, inspector="scrutinizer").record
+    assert record["hijack"]["mse"] < 0.8 * record["hijack"]["mean_image_mse"]
     assert record["inspection"]["alarmed_at"][0] < STEPS

@@ -10,13 +10,13 @@ cut (a projection) lies between head and critic and does not stand in the way.
 
 The pilot is convolutional and ends in the client's own encoder, whose draw the server
 knows: it makes the codes that a head would make. Decoder and critic are fully connected
-(the published ones are convolutions): a code has no layout that they could use.
+(the published ones are convolutions): a code has no layout that they could use. Rates
+are chosen for hundreds of steps on small images; the published 1e-5 needs thousands.
 """
 
 import copy
 import math
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -37,7 +37,9 @@ from lightsplit.seeding import numpy_generator, scope
 HIDDEN = 512  # of decoder and critic
 WIDTH = 32  # channels of the pilot
 PENALTY = 10.0
-LEARNING_RATE = 1e-3
+LEARNING_RATE = 1e-3  # of pilot and decoder
+CRITIC_RATE = 3e-3
+CRITIC_STEPS = 3  # for each step of the client
 
 
 class FeatureSpaceHijacker:
@@ -65,9 +67,11 @@ class FeatureSpaceHijacker:
             self.pilot = _Pilot(public.shape[1:], codec)
             self.decoder = nn.Sequential(_mlp(codec.code_size, pixels), nn.Sigmoid())
             self.critic = _mlp(codec.code_size, 1)
-        adam = partial(torch.optim.Adam, lr=LEARNING_RATE)
-        self._coder = adam([*self.pilot.parameters(), *self.decoder.parameters()])
-        self._judge = adam(self.critic.parameters())
+        coder = [*self.pilot.parameters(), *self.decoder.parameters()]
+        self._coder = torch.optim.Adam(coder, lr=LEARNING_RATE)
+        self._judge = torch.optim.Adam(
+            self.critic.parameters(), lr=CRITIC_RATE, betas=(0.5, 0.9)
+        )
         self._public = public
         self._forward = forward
         self._seed = seed
@@ -113,7 +117,9 @@ class FeatureSpaceHijacker:
         images = self._public_images(request, len(values))
         self._train_coder(images)
         public = self.pilot(images).detach()
-        self._train_critic(public, values.flatten(1), request)
+        with scope(self._seed, "fsha", request.client, request.step):
+            for _ in range(CRITIC_STEPS):
+                self._train_critic(public, values.flatten(1))
         leaf = values.detach().requires_grad_()
         loss = self.critic(leaf.flatten(1)).mean()
         (gradient,) = torch.autograd.grad(loss, leaf)
@@ -131,11 +137,8 @@ class FeatureSpaceHijacker:
         guesses = self.decoder(self.pilot(images))
         _descend(self._coder, mse_loss(guesses, images.flatten(1)))
 
-    def _train_critic(
-        self, public: Tensor, private: Tensor, request: CodeMessage
-    ) -> None:
-        with scope(self._seed, "fsha", request.client, request.step):
-            share = torch.rand(len(public), 1)
+    def _train_critic(self, public: Tensor, private: Tensor) -> None:
+        share = torch.rand(len(public), 1)
         between = (share * public + (1 - share) * private).requires_grad_()
         (slope,) = torch.autograd.grad(
             self.critic(between).sum(), between, create_graph=True

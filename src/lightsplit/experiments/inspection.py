@@ -9,6 +9,7 @@ from torch import Tensor
 from lightsplit.backdoors import INSPECTORS, FeatureSpaceHijacker, Inspector
 from lightsplit.codecs import Code
 from lightsplit.data import Dataset
+from lightsplit.errors import ConfigError
 from lightsplit.experiments.config import FACTS, Experiment
 from lightsplit.metrics import mean_squared_error, structural_similarity
 from lightsplit.runtime import Client, ClientSide, Server
@@ -22,6 +23,11 @@ def make_inspector(
     """Return what looks at the gradients that a client gets, if anything does."""
     if not experiment.inspector:
         return None
+    if experiment.inspector == "scrutinizer" and experiment.codec == "lightsplit-l":
+        raise ConfigError(
+            "the scrutinizer takes an honest server with lightsplit-l for a hijacker: "
+            "use splitguard, or another codec"
+        )
     options = {
         "splitguard": {
             "head": side.modules["head"],

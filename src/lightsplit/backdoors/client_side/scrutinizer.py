@@ -5,8 +5,12 @@
 
 A server that trains the task sends gradients that are more alike within a class than
 between classes; a hijacker's have nothing to do with labels. Gap, fit and overlap of
-the two kinds of pairs over a window of steps make one score; below a half is alarm.
-Nothing is sent for it.
+the two kinds of pairs over a window of steps make one score. Nothing is sent for it.
+
+The authors' threshold is a half. An honest server's score falls as the task is learned
+and as batches get smaller: on the digits it is 0.3 to 0.8 with batches of 32 and 64,
+0.2 to 0.7 with 16, and a hijacker's stays below 0.15. So the line is drawn at 0.25, for
+batches of 32 or more.
 """
 
 import math
@@ -21,7 +25,7 @@ from torch.nn.functional import normalize
 from lightsplit.backdoors.client_side.base import INSPECTORS, Inspector
 
 WINDOW = 50  # steps
-HONEST = 0.5
+HONEST = 0.25
 
 Floats = NDArray[np.float64]
 
