@@ -5,7 +5,7 @@ import platform
 
 import torch
 
-from benchmarks import network, projection, step
+from benchmarks import formats, network, projection, shaped_link, step, unsplit
 
 
 def main() -> None:
@@ -18,7 +18,10 @@ def main() -> None:
         },
         "step": step.measure(),
         "projection": projection.measure(),
+        "formats": formats.measure(),
         "network": network.measure(),
+        "shaped_link": shaped_link.measure(),
+        "unsplit": unsplit.measure(),
     }
     print(json.dumps(results, indent=2))
 

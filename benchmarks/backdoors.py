@@ -18,6 +18,7 @@ from typing import Any
 
 from lightsplit.backdoors import (
     EvidenceCollector,
+    MessageReading,
     Verdict,
     make_detector,
     score_detection,
@@ -80,7 +81,9 @@ def _run(settings: dict[str, Any]) -> dict[str, Any]:
     """Train one cell; return its record and the verdicts of both detectors."""
     job = build(make_experiment(settings))
     collector = EvidenceCollector(
-        ("code", "output"), codec=job.codec, backbone=job.parts.backbone
+        ("code", "output"),
+        MessageReading(job.codec, job.output_codec),
+        job.parts.backbone,
     )
     for client in job.trainer.clients:
         client.send = through(collector, client.send)

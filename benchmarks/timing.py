@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def interleaved_medians(
-    tasks: dict[str, Callable[[], None]], *, rounds: int, warm_up: int = 2
+    tasks: dict[str, Callable[[], object]], *, rounds: int, warm_up: int = 2
 ) -> dict[str, float]:
     """Return the median seconds of each task, run in turn ``rounds`` times."""
     for _ in range(warm_up):

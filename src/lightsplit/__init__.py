@@ -19,6 +19,7 @@ Example:
 
 from lightsplit.codecs import CODECS, Codec
 from lightsplit.errors import LightSplitError
+from lightsplit.formats import WireFormats
 from lightsplit.losses import within_class_compaction
 from lightsplit.runtime import Client, ClientSide, Server, ServerSide
 from lightsplit.splitting import SplitModel, legal_cuts, merge, split
@@ -38,6 +39,7 @@ __all__ = [
     "ServerSide",
     "SplitModel",
     "Trainer",
+    "WireFormats",
     "evaluate",
     "legal_cuts",
     "make_codec",

@@ -5,6 +5,7 @@
     │   └── UnknownNameError            a name that no registry entry has
     ├── SplitError (ValueError)         a model cannot be cut there
     ├── CodecError (ValueError)         a tensor does not fit its codec
+    ├── FormatError (ValueError)        numbers that a wire format cannot write
     ├── DataError                       a data file cannot be used
     │   └── MissingDataError (FileNotFoundError)
     ├── ExchangeError                   client and server could not go on; has a code
@@ -38,6 +39,10 @@ class SplitError(LightSplitError, ValueError):
 
 class CodecError(LightSplitError, ValueError):
     """A tensor does not fit the codec it was given to."""
+
+
+class FormatError(LightSplitError, ValueError):
+    """Numbers that the wire format cannot write."""
 
 
 class DataError(LightSplitError):

@@ -133,3 +133,10 @@ def test_values_that_never_change_do_no_harm():
 def test_a_handful_of_pairs_is_refused():
     with pytest.raises(AuditError, match="at least 10 pairs"):
         fit_linear(torch.randn(9, 4), torch.randn(9, 4))
+
+
+def test_what_a_smaller_code_gives_of_the_activations_is_noted(scene):
+    made = scene("lightsplit-f", ratio=4)
+    attack = equip(ATTACKS.get("linear"), made.knowledge)
+    attack.reconstruct(made.view)
+    assert "of the activations' variance" in attack.notes[0]

@@ -5,9 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
-from torch.nn.functional import conv2d
 
-from lightsplit.attacks.unsplit_conv import convolve
 from lightsplit.attacks.unsplit_layers import stack
 from lightsplit.errors import AuditError
 from lightsplit.models import CUTS, MODELS
@@ -19,31 +17,29 @@ COUNT = 3
 @settings(max_examples=40, deadline=None)
 @given(
     channels=st.integers(1, 3),
-    outputs=st.integers(1, 3),
     size=st.tuples(st.integers(3, 7), st.integers(3, 7)),
     kernel=st.tuples(st.integers(1, 3), st.integers(1, 3)),
     padding=st.tuples(st.integers(0, 2), st.integers(0, 2)),
+    stride=st.tuples(st.integers(1, 2), st.integers(1, 2)),
+    has_bias=st.booleans(),
+    rests=st.booleans(),
 )
 def test_a_stacked_convolution_is_torch_s_own_for_every_problem(
-    channels, outputs, size, kernel, padding
+    *, channels, size, kernel, padding, stride, has_bias, rests
 ):
+    options = {"padding": padding, "stride": stride, "bias": has_bias}
+    layers = [nn.Conv2d(channels, 2, kernel, **options).double() for _ in range(COUNT)]
     images = torch.randn(COUNT, channels, *size, dtype=torch.double)
-    weight = torch.randn(COUNT, outputs, channels, *kernel, dtype=torch.double)
-    bias = torch.randn(COUNT, outputs, dtype=torch.double)
-    leaves = [tensor.requires_grad_() for tensor in (images, weight, bias)]
-    ours = convolve(*leaves, padding=padding)
-    expected = torch.cat(
-        [
-            conv2d(images[p : p + 1], weight[p], bias[p], padding=padding)
-            for p in (0, 1, 2)
-        ]
-    )
-    torch.testing.assert_close(ours, expected)
-    seeds = torch.randn_like(expected)
-    torch.testing.assert_close(
-        torch.autograd.grad(ours, leaves, seeds),
-        torch.autograd.grad(expected, leaves, seeds),
-    )
+    images.requires_grad_(not rests)
+    stacked = stack(layers)
+    apart = torch.cat([layer(images[p : p + 1]) for p, layer in enumerate(layers)])
+    torch.testing.assert_close(stacked(images), apart)
+    seeds = torch.randn_like(apart)
+    inputs = [] if rests else [images]
+    ours = torch.autograd.grad(stacked(images), [*inputs, stacked.weight], seeds)
+    theirs = torch.autograd.grad(apart, [*inputs, *(n.weight for n in layers)], seeds)
+    torch.testing.assert_close(ours[-1], torch.stack(theirs[len(inputs) :]))
+    torch.testing.assert_close(ours[:-1], theirs[: len(inputs)])
 
 
 @pytest.mark.parametrize(("model", "cut"), EVERY_CUT)

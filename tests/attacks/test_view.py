@@ -8,6 +8,7 @@ import torch
 from lightsplit.attacks import Exchange, ServerView, readable
 from lightsplit.codecs import CODECS, Code
 from lightsplit.errors import AuditError
+from lightsplit.formats import AsReceived, Stamp, WireFormats
 from lightsplit.protocol import (
     CodeGradient,
     CodeMessage,
@@ -95,6 +96,39 @@ def test_a_codec_that_mixes_samples_has_no_row_per_image():
         readable(codec, Code(torch.rand(2, 4)))
 
 
-def test_a_view_has_room_for_messages_weights_contract_and_codec_only():
+def test_a_view_has_room_for_what_a_server_has_and_nothing_else():
     names = {field.name for field in fields(ServerView)}
-    assert names == {"contract", "codec", "exchanges", "weights"}
+    public = {"contract", "codec", "output_codec", "formats"}
+    assert names == {"exchanges", "weights"} | public
+
+
+@pytest.mark.parametrize("form", ["fp16", "bf16", "int8", "int4"])
+def test_messages_are_shown_as_the_server_reads_them(form):
+    formats = WireFormats(form, seed=3)
+    code = torch.randn(5, 4)
+    written = formats.write(Stamp("code", 0, 7, False), Code(code))
+    request = CodeMessage(0, 7, written, is_training=False)
+    reply = OutputMessage(0, 7, Code(torch.zeros(5, 3)))
+    view = ServerView(
+        contract=None,
+        codec=CODECS.create("raw", shape=(4,)),
+        exchanges=(Exchange(request, reply),),
+        formats=formats,
+    )
+    read = AsReceived(formats)(code)
+    assert torch.equal(view.codes, read)
+    assert not torch.equal(view.codes, code)
+
+
+@pytest.mark.parametrize("form", ["fp32", "fp16", "int8"])
+def test_gradients_are_shown_as_they_were_before_they_were_summed(form):
+    formats = WireFormats(form, seed=3)
+    gradient = torch.randn(5, 4) / 5
+    stamp = Stamp("code_gradient", 0, 7)
+    codec = CODECS.create("raw", shape=(4,))
+    written = formats.write_gradient(stamp, codec, gradient.clone())
+    request = OutputGradient(0, 7, torch.zeros(5, 3))
+    reply = CodeGradient(0, 7, written.values, None, written.side)
+    view = ServerView(None, codec, (Exchange(request, reply),), formats=formats)
+    shown = view.training_messages("code_gradient")
+    torch.testing.assert_close(shown, gradient, atol=0.01, rtol=0.02)

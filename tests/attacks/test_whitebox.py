@@ -44,6 +44,7 @@ def test_it_works_through_the_projection(scene, trivial_error):
     assert made.error(invert(made)) < trivial_error(made)
 
 
+@pytest.mark.slow
 def test_more_effort_does_not_make_it_worse(scene):
     made = scene()
     errors = [made.error(invert(made, effort)) for effort in (LITTLE, MORE)]
@@ -98,7 +99,7 @@ def test_progress_ends_when_all_steps_are_done(scene):
 def test_total_variation_is_zero_for_a_flat_image_and_not_for_a_checkerboard():
     board = torch.tensor([[0.0, 1.0], [1.0, 0.0]]).repeat(1, 1, 4, 4)
     assert total_variation(torch.full((1, 1, 8, 8), 0.3)).item() == 0
-    assert total_variation(board).item() == 2
+    assert total_variation(board).item() == pytest.approx(2, abs=0.03)
 
 
 def test_a_larger_budget_buys_more_of_everything():

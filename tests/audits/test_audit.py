@@ -114,3 +114,14 @@ def test_private_heads_are_attacked_by_their_own_client(own_run, quiet):
     ]
     assert found["client"] == 2
     assert found["beats_trivial"]
+
+
+@pytest.mark.parametrize("wire", ["lean", "max"])
+def test_a_run_with_rounded_messages_is_audited_as_its_server_read_them(
+    own_run, quiet, wire
+):
+    folder = own_run(wire=wire)
+    entries = audit(folder, QUICK, watch=quiet)
+    labels = [entry for entry in entries if entry["attack"] == "label-hint"]
+    assert len(labels) == 4
+    assert next(e for e in entries if e["attack"] == "linear")["metrics"]["ssim"]

@@ -2,10 +2,15 @@ import pytest
 import torch
 from torch import nn
 
-from lightsplit.backdoors import EvidenceCollector, check_collectable
+from lightsplit.backdoors import (
+    EvidenceCollector,
+    MessageReading,
+    check_collectable,
+)
 from lightsplit.backdoors.evidence import flat_gradient, flat_weights
 from lightsplit.codecs import CODECS, Code
 from lightsplit.errors import ConfigError
+from lightsplit.formats import Stamp, WireFormats
 from lightsplit.protocol import (
     CodeGradient,
     CodeMessage,
@@ -38,7 +43,7 @@ def server():
 
 
 def collector(server, *needs, codec=RAW):
-    return EvidenceCollector(needs, codec=codec, backbone=server.backbone)
+    return EvidenceCollector(needs, MessageReading(codec), server.backbone)
 
 
 def code(client, rows, step=0, **options):
@@ -94,6 +99,17 @@ def test_in_the_vanilla_topology_one_message_is_a_whole_step(server):
     mod = collector(server, "code")
     sent = code(0, [[1.0, 2, 3]], labels=torch.tensor([1]))
     mod(sent, lambda _: CodeGradient(0, 0, torch.zeros(1, 3), 0.0))
+    assert mod.window()[0].code.tolist() == [1, 2, 3]
+
+
+def test_numbers_are_read_as_they_were_written(server):
+    formats = WireFormats("bf16")
+    mod = EvidenceCollector(
+        ("code",), MessageReading(RAW, formats=formats), server.backbone
+    )
+    sent = formats.write(Stamp("code", 0, 0), Code(torch.tensor([[1.0, 2, 3]])))
+    mod(CodeMessage(0, 0, sent), lambda _: OutputMessage(0, 0, sent))
+    mod(OutputGradient(0, 0, torch.zeros(1, 3)), server.handle)
     assert mod.window()[0].code.tolist() == [1, 2, 3]
 
 
@@ -166,5 +182,5 @@ def test_outputs_cannot_be_judged_where_none_are_sent():
         **terms,
     )
     with pytest.raises(ConfigError, match="vanilla"):
-        check_collectable({"output"}, contract, RAW)
-    check_collectable({"code"}, contract, RAW)
+        check_collectable({"output"}, contract, MessageReading(RAW))
+    check_collectable({"code"}, contract, MessageReading(RAW))

@@ -131,7 +131,7 @@ def test_another_contract_is_refused_with_both_values(refused, server, tmp_path)
         *("join", *FLAGS, "--address", server().address),
         *("--batch-size", 5, "--state", tmp_path),
     )
-    assert "batch_size: 10 here, 5 there" in line
+    assert "batch_size: client has 5, server has 10" in line
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

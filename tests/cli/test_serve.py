@@ -15,7 +15,8 @@ from lightsplit.cli import serve as serve_module
 from lightsplit.cli.serve import Display
 from lightsplit.experiments import make_experiment
 from lightsplit.experiments.deploy import Membership, join_experiment
-from lightsplit.training import Progress
+from lightsplit.results import RunFolder
+from lightsplit.training import Progress, checkpoint
 from lightsplit.training.network import Endpoint
 
 ALONE = {"clients": 1, "train_limit": 30, "test_limit": 20, "batch_size": 10}
@@ -98,8 +99,17 @@ def test_a_signal_ends_the_run_and_says_how_to_go_on(
     on_listening(lambda _port: signal.raise_signal(number))
     before = signal.getsignal(number)
     result = lightsplit("serve", *FLAGS, "--out", tmp_path / "run", code=128 + number)
-    assert f"go on with --resume {tmp_path / 'run'}\n" in result.stderr
+    assert "nothing is saved" in result.stderr  # nobody had come
+    assert f"again with --resume {tmp_path / 'run'}\n" in result.stderr
     assert signal.getsignal(number) is before
+
+
+def test_only_a_run_that_has_begun_is_called_saved(tmp_path):
+    folder = RunFolder.create(tmp_path / "run")
+    assert "nothing is saved" in serve_module._stopped(folder)
+    checkpoint.write(folder.checkpoint, 0, {}, {})
+    said = f"stopped and saved; go on with --resume {folder.path}"
+    assert serve_module._stopped(folder) == said
 
 
 def test_a_second_signal_does_not_wait():

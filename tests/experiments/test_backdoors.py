@@ -86,6 +86,10 @@ def test_private_heads_are_measured_by_the_honest_clients(make_job):
         ({"trigger": "badnets", "malicious": 4}, "whole number up to 3"),
         ({"trigger": "badnets", "poison_ratio": 0.0}, "poison_ratio"),
         ({"trusted_client": 3}, "from 0 to 2, got 3"),
+        (
+            {"detector": "contra", "on_flag": "skip", "hand_off": "int8"},
+            "needs hand_off fp32, got int8",
+        ),
     ],
 )
 def test_settings_that_do_not_fit_together_are_refused(small, settings, reason):
@@ -104,6 +108,12 @@ def test_settings_that_do_not_fit_together_are_refused(small, settings, reason):
 def test_settings_that_the_parts_do_not_have_are_refused(make_job, settings, reason):
     with pytest.raises(ConfigError, match=reason):
         make_job(**settings)
+
+
+@pytest.mark.parametrize("detector", ["cosine-code", "cosine-output"])
+def test_rounded_and_shortened_messages_are_judged_too(finished, detector):
+    record = finished(wire="max", detector=detector).record
+    assert all(score >= 0 for score in record["detection"]["scores"])
 
 
 def test_a_trigger_alone_makes_a_tenth_of_the_clients_malicious(small):

@@ -46,6 +46,17 @@ def test_both_ends_count_the_same_and_so_does_one_process(tmp_path):
         assert sum(meter.counts[kind] for meter in network.meters.values()) == count
 
 
+@pytest.mark.parametrize("heads", ["shared", "private"])
+def test_a_client_counts_every_kind_as_the_server_does(heads, tmp_path):
+    with Network(tmp_path, epochs=1, heads=heads) as network:
+        network.join_all()
+        network.finish()
+    for member in network.coordinator.members:
+        assert network.meters[member.name].by_kind() == member.meter.by_kind()
+        assert member.meter.counts["setup"]
+        assert bool(member.meter.counts["hand_off"]) == (heads == "shared")
+
+
 def test_every_hand_off_is_counted_each_way(tmp_path):
     with Network(tmp_path, epochs=1) as network:
         network.join_all()

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import pytest
 from lab.runs import NAMES, Network, assert_same_weights, reference
 
+from lightsplit.experiments.presets import PRESETS
+
 MATRIX = list(
     itertools.product(
         ("shared", "private"),
@@ -32,6 +34,26 @@ def test_three_clients_over_mutual_tls_leave_the_same_bits(
     assert {name: end.reason for name, end in network.ends.items()} == dict.fromkeys(
         NAMES, "schedule"
     )
+
+
+@pytest.mark.parametrize("heads", ["shared", "private"])
+@pytest.mark.parametrize(
+    "wire",
+    [
+        *({"wire": name, "ratio": 8} for name in PRESETS),
+        {"format": "int4", "rounding": "stochastic", "output_codec": "low-rank"},
+        {"wire": "max", "topology": "vanilla", "turn_steps": 2},
+    ],
+    ids=str,
+)
+def test_written_messages_and_hand_offs_leave_the_same_bits(heads, wire, tmp_path):
+    settings = {"heads": heads, **THREE_BATCHES, **wire}
+    expected = reference(**settings)
+    with Network(tmp_path, **settings) as network:
+        network.join_all()
+        got = network.finish()
+    assert_same_weights(got, expected)
+    assert got.bytes == expected.bytes
 
 
 @pytest.mark.parametrize("heads", ["shared", "private"])

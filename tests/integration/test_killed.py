@@ -1,5 +1,6 @@
 """kill -9 at any moment: started again, a run ends like one that was left alone."""
 
+import itertools
 import random
 import signal
 
@@ -36,9 +37,9 @@ def choose_waiting(seed):
 
 @pytest.fixture
 def long_cluster(make_cluster):
-    def make(heads):
+    def make(heads, **more):
         return make_cluster(
-            {**LONG, "heads": heads},
+            {**LONG, "heads": heads, **more},
             serve=["--checkpoint-every", 3],
             join=["--give-up-seconds", 60],
         )
@@ -59,3 +60,14 @@ def test_ten_kills_change_nothing(victim, heads, long_cluster):
     moments = run_with_kills(cluster, choose, seed=f"{victim} {heads}")
     assert moments.left == 0, "the run ended before all kills"
     assert_same_weights(left_behind(cluster), reference(**LONG, heads=heads))
+
+
+@pytest.mark.slow
+def test_what_a_hand_off_left_with_a_client_outlives_kills_of_both_ends(long_cluster):
+    victims = itertools.cycle(["server", None])
+    cluster = long_cluster("shared", wire="max")
+    moments = run_with_kills(
+        cluster, lambda speaker: next(victims) or speaker, seed="residual"
+    )
+    assert moments.left == 0, "the run ended before all kills"
+    assert_same_weights(left_behind(cluster), reference(**LONG, wire="max"))

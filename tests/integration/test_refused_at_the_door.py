@@ -18,8 +18,9 @@ from lightsplit.errors import (
     TransportError,
 )
 from lightsplit.experiments import make_experiment
-from lightsplit.experiments.pieces import load_parts, make_codec_and_contract
-from lightsplit.protocol import Reader
+from lightsplit.experiments.cuts import make_cuts
+from lightsplit.experiments.pieces import load_parts
+from lightsplit.protocol import PROTOCOL_VERSION, Reader
 from lightsplit.protocol.control import Ready
 from lightsplit.training.network import Endpoint
 from lightsplit.transports.certificates import CertificateFolder
@@ -76,7 +77,7 @@ def test_another_term_is_refused_with_both_values(term, network):
         network,
         ContractError,
         "contract-mismatch",
-        f"{term}: {mine!r} here, {TERMS[term]!r} there",
+        f"{term}: client has {TERMS[term]!r}, server has {mine!r}",
         contract=theirs.to_json(),
     )
 
@@ -84,7 +85,7 @@ def test_another_term_is_refused_with_both_values(term, network):
 def test_another_projection_of_the_same_terms_has_its_own_code(network):
     theirs = dataclasses.replace(network.contract, fingerprint="0123abcd")
     mine = network.contract.fingerprint
-    texts = (f"{mine!r} here", "'0123abcd' there")
+    texts = (f"server has {mine!r}", "client has '0123abcd'")
     refused(
         network, ContractError, "wrong-fingerprint", *texts, contract=theirs.to_json()
     )
@@ -92,26 +93,32 @@ def test_another_projection_of_the_same_terms_has_its_own_code(network):
 
 def test_a_client_with_another_projection_seed_is_refused(network):
     experiment = make_experiment({**network.experiment.model_dump(), "seed": 5})
-    _, theirs = make_codec_and_contract(experiment, load_parts(experiment))
+    theirs = make_cuts(experiment, load_parts(experiment)).contract
     assert theirs.fingerprint != network.contract.fingerprint
     refused(
         network,
         ContractError,
         "contract-mismatch",
-        f"fingerprint: {network.contract.fingerprint!r} here, {theirs.fingerprint!r}",
+        f"server has {network.contract.fingerprint!r}",
         contract=theirs.to_json(),
     )
 
 
 @pytest.mark.parametrize("more", [{}, {"a_term_of_the_future": 1}])
 def test_another_version_has_its_own_code(more, network):
-    terms = {**json.loads(network.contract.to_json()), "version": 2, **more}
-    texts = ("version: 1 here, 2 there",)
+    terms = {
+        **json.loads(network.contract.to_json()),
+        "version": PROTOCOL_VERSION + 1,
+        **more,
+    }
+    texts = (
+        f"version: client has {PROTOCOL_VERSION + 1}, server has {PROTOCOL_VERSION}",
+    )
     refused(network, ContractError, "version", *texts, contract=json.dumps(terms))
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", "[" * 20000, '{"version": 1}', "1e999"]
+    "text", ["", "[]", "{}", "[" * 20000, f'{{"version": {PROTOCOL_VERSION}}}', "1e999"]
 )
 def test_what_is_no_contract_is_refused(text, network):
     refused(network, ContractError, "contract-mismatch", contract=text)

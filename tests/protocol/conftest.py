@@ -10,6 +10,7 @@ from lightsplit.protocol import (
     Contract,
     Finished,
     Grant,
+    Heard,
     Hello,
     OutputGradient,
     OutputMessage,
@@ -39,6 +40,7 @@ def _every_message():
         TurnDone(3, b"sealed", 0.5, 0.0, 1.5),
         TurnDone(3),
         Finished("patience", 9, b"sealed"),
+        Heard(),
         Refusal("busy", "später"),
     ]
 

@@ -75,14 +75,15 @@ def test_a_term_that_differs_is_shown_on_both_sides(contract, name):
     theirs = changed(contract, name)
     with pytest.raises(ContractError) as caught:
         contract.check_same(theirs)
-    here, there = getattr(contract, name), getattr(theirs, name)
-    assert f"{name}: {here!r} here, {there!r} there" in str(caught.value)
+    server, client = getattr(contract, name), getattr(theirs, name)
+    text = f"{name}: client has {client!r}, server has {server!r}"
+    assert text in str(caught.value)
     assert ";" not in str(caught.value)
 
 
 def test_every_difference_is_shown(contract):
     theirs = changed(changed(contract, "seed"), "clients")
-    with pytest.raises(ProtocolError, match=r"seed: 0 here.*clients: 5 here"):
+    with pytest.raises(ProtocolError, match=r"seed: client.*clients: client"):
         contract.check_same(theirs)
 
 

@@ -86,7 +86,7 @@ def test_a_code_or_gradient_of_another_shape_is_refused(pair, make_batches):
     with pytest.raises(CodecError, match=r"\(8, 36\).*\(8, 35\)"):
         ours.server.handle(CodeMessage(0, 0, Code(torch.zeros(8, 35))))
     ours.server.handle(CodeMessage(0, 0, code_of(ours, make_batches(1)[0][0])))
-    with pytest.raises(ProtocolError, match=r"\(8, 12\), got \(8, 13\)"):
+    with pytest.raises(ProtocolError, match=r"\(8, 12\), got .*\(8, 13\)"):
         ours.server.handle(OutputGradient(0, 0, torch.zeros(8, 13)))
 
 

@@ -2,7 +2,6 @@ import pytest
 import torch
 
 from lightsplit.errors import RunError
-from lightsplit.results import tensors
 
 
 def test_a_state_goes_in_where_it_came_out(pair, make_batches, optimizer):
@@ -36,16 +35,6 @@ def test_a_handed_over_side_goes_on_as_the_original_would(
         heir.client.step(inputs, labels)
     theirs = heir.side.state()
     assert all(torch.equal(v, theirs[k]) for k, v in stays.side.state().items())
-
-
-def test_the_stated_bytes_are_those_of_the_serialised_state(
-    pair, make_batches, optimizer
-):
-    ours = pair("learned-1x1", optimizer=optimizer)
-    fresh = ours.side.state_bytes()
-    assert fresh == len(tensors.to_bytes(ours.side.state()))
-    ours.client.step(*make_batches(1)[0])
-    assert ours.side.state_bytes() == len(tensors.to_bytes(ours.side.state())) > fresh
 
 
 def test_a_state_of_other_modules_is_refused(pair):

@@ -128,7 +128,10 @@ class DirectLine:
         self._is_alive = True
         self._requests = deque()
         self._breaks = breaks
-        self.peer = Peer(name, self._cancel, lambda: self._is_alive)
+        self._when_gone = []
+        self.peer = Peer(
+            name, self._cancel, lambda: self._is_alive, self._when_gone.append
+        )
         self._answers = coordinator.session(self.peer, self._read())
 
     def call(self, message):
@@ -149,15 +152,22 @@ class DirectLine:
             raise error_of(answer)
         return answer
 
-    def finish(self):
+    def finish(self, last):
+        self._requests.append(last)
+        next(self._answers, None)
+
+    def end(self):
+        """End the stream in good order without a last word."""
         next(self._answers, None)
 
     def close(self):
-        self._is_alive = False
+        self._cancel()
         self._answers.close()
 
     def _cancel(self):
         self._is_alive = False
+        for call in self._when_gone:
+            call()
 
     def _read(self):
         while self._is_alive and self._requests:

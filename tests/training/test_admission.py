@@ -4,6 +4,7 @@ import json
 import pytest
 
 from lightsplit.errors import ContractError, ProtocolError
+from lightsplit.protocol import PROTOCOL_VERSION
 from lightsplit.protocol.control import Hello, Ready
 from lightsplit.training.admission import check_contract, check_hello, check_ready
 from lightsplit.transports import Peer
@@ -34,7 +35,7 @@ def test_every_reason_has_its_own_code(contract):
     text = contract.to_json()
     other = dataclasses.replace(contract, batch_size=3).to_json()
     drawn = dataclasses.replace(contract, fingerprint="f").to_json()
-    later = json.dumps({**json.loads(text), "version": 2, "new": 1})
+    later = json.dumps({**json.loads(text), "version": PROTOCOL_VERSION + 1, "new": 1})
     hellos = {
         Hello("alice", text, "spy"): "unknown-message",
         Hello("bob", text): "unknown-client",
@@ -46,7 +47,9 @@ def test_every_reason_has_its_own_code(contract):
         assert code_of(check_hello, hello, peer("alice"), contract) == code
 
 
-@pytest.mark.parametrize("text", ["", "null", "[1]", '{"version": 1}', "[" * 10**5])
+@pytest.mark.parametrize(
+    "text", ["", "null", "[1]", f'{{"version": {PROTOCOL_VERSION}}}', "[" * 10**5]
+)
 def test_what_is_no_contract_is_a_mismatch(text, contract):
     with pytest.raises(ContractError, match="not a contract"):
         check_contract(contract, text)
@@ -54,7 +57,9 @@ def test_what_is_no_contract_is_a_mismatch(text, contract):
 
 def test_a_fingerprint_beside_other_terms_is_a_mismatch_that_names_both(contract):
     theirs = dataclasses.replace(contract, fingerprint="f", seed=4)
-    with pytest.raises(ContractError, match=r"fingerprint.*seed: 0 here, 4 there") as e:
+    with pytest.raises(
+        ContractError, match=r"fingerprint.*seed: client has 4, server has 0"
+    ) as e:
         check_contract(contract, theirs.to_json())
     assert e.value.code == "contract-mismatch"
 

@@ -4,16 +4,14 @@ import threading
 import time
 
 import pytest
-import torch
 
 from lightsplit.errors import (
     ConfigError,
-    ProtocolError,
     RemoteError,
     RunError,
     TransportError,
 )
-from lightsplit.protocol.control import Finished, Grant, Hello, Ready, TurnDone
+from lightsplit.protocol.control import Finished, Grant, Heard, Hello, Ready, TurnDone
 from lightsplit.training import checkpoint
 from lightsplit.training.coordinator import Coordinator, Plan
 
@@ -74,7 +72,7 @@ def test_a_client_alone_takes_all_turns(net, alone, enter):
         order = take_turn(net, line, order)
     assert order == Finished("schedule", 3)
     assert not coordinator.may_close
-    line.finish()
+    line.finish(Heard())
     assert coordinator.may_close
     assert coordinator._course._server.applied == [(0, 0), (0, 1), (0, 2), (0, 3)]
     assert coordinator.progress.samples == 8
@@ -88,8 +86,29 @@ def test_the_server_stays_for_those_who_have_not_heard_of_the_end(net, alone, en
     assert not coordinator.wait(0)
     again = enter(coordinator)
     assert isinstance(again.order, Finished)
-    again.finish()
+    again.finish(Heard())
     assert coordinator.wait(0)
+
+
+def test_a_client_that_read_of_the_end_but_did_not_say_so_is_not_counted_on(
+    net, alone, enter
+):
+    coordinator = alone(Plan(max_steps=1))
+    line = enter(coordinator)
+    assert isinstance(take_turn(net, line, line.order), Finished)
+    line.end()
+    assert coordinator.members[0].peer is None
+    assert not coordinator.members[0].is_told
+    assert not coordinator.wait(0)
+
+
+def test_only_an_acknowledgement_answers_the_end(net, alone, enter):
+    coordinator = alone(Plan(max_steps=1))
+    line = enter(coordinator)
+    take_turn(net, line, line.order)
+    with pytest.raises(RemoteError, match="expected Heard, got Ready"):
+        line.call(Ready(1))
+    assert not coordinator.members[0].is_told
 
 
 def test_the_server_does_not_stay_for_ever(net, alone, enter):
@@ -362,27 +381,3 @@ def test_what_the_modules_cannot_compute_is_refused(net, alone, enter):
     line = enter(coordinator)
     with pytest.raises(RemoteError, match="step 0 cannot be computed: mat1 and mat2 c"):
         line.call(net.code(0, 0))
-
-
-def test_a_side_must_come_where_one_travels(net, tmp_path):
-    course = net.make_course(tmp_path)
-    order = course.current()
-    course.answer(order, net.code(0, 0))
-    course.answer(order, net.gradient(0, 0))
-    with pytest.raises(ProtocolError, match="need a sealed side"):
-        course.complete(order, course.members[0], TurnDone(0))
-
-
-def test_losses_are_weighted_by_samples(net, tmp_path):
-    course = net.make_course(tmp_path, (1, 1))
-    for client, loss in enumerate((1.0, 4.0)):
-        order = course.current()
-        rows = client + 1
-        message = net.code(client, 0)
-        course.answer(order, message)
-        gradient = torch.zeros(rows, 4)
-        course.answer(order, type(net.gradient(0, 0))(client, 0, gradient))
-        course.complete(
-            order, course.members[client], TurnDone(client, b"s", loss, 0.5, 1.0)
-        )
-    assert course.progress.history[-1]["train_loss"] == pytest.approx(3.0)

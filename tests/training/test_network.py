@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from lightsplit import make_codec, split
+from lightsplit import Server, ServerSide, make_codec, split
 from lightsplit.codecs import Code
 from lightsplit.errors import ConfigError, ProtocolError
 from lightsplit.protocol import CodeMessage, Reader, to_frames
@@ -138,7 +138,8 @@ def test_connections_can_share_what_is_expected_of_them(parts):
     contract = make_contract(
         parts, codec, input_shape=(1, 4, 4), clients=1, batch_size=8
     )
-    expectation = make_expectation(contract, codec)
+    server = Server(ServerSide(parts.backbone, codec, torch.optim.Adam))
+    expectation = make_expectation(contract, server)
     for rows, is_training in ((8, True), (512, False)):
         message = CodeMessage(
             0, 0, Code(torch.zeros(rows, 4, 2, 2)), is_training=is_training

@@ -17,7 +17,8 @@ from lightsplit.errors import (
     SealError,
     TransportError,
 )
-from lightsplit.protocol.control import Finished, Grant, Ready, TurnDone, Welcome
+from lightsplit.protocol.control import Finished, Grant, Heard, Ready, TurnDone, Welcome
+from lightsplit.runtime import HandOff
 from lightsplit.training import worker as worker_module
 from lightsplit.training.coordinator import Coordinator, Plan
 from lightsplit.training.schedule import Schedule
@@ -140,7 +141,8 @@ class Script:
     def __init__(self, *answers):
         self.answers = list(answers)
         self.heard = []
-        self.is_finished = self.is_closed = False
+        self.last = None
+        self.is_closed = False
 
     def call(self, message):
         self.heard.append(message)
@@ -149,8 +151,8 @@ class Script:
             raise answer
         return answer
 
-    def finish(self):
-        self.is_finished = True
+    def finish(self, last):
+        self.last = last
 
     def close(self):
         self.is_closed = True
@@ -181,7 +183,7 @@ def work(net, tmp_path):
 def test_the_end_is_taken_note_of(work):
     line = Script(Welcome(1, "r"), Finished("schedule", 3))
     assert work(line).finished.reason == "schedule"
-    assert line.is_finished
+    assert line.last == Heard()
     assert line.is_closed
     assert line.heard[1] == Ready(2)  # the batches of client 1
 
@@ -264,3 +266,18 @@ def test_sides_are_kept_by_step_until_the_server_needs_them_no_more(tmp_path):
     assert [store.load(step) for step in (2, 3)] == [b"\2", b"\3"]
     with pytest.raises(RunError, match="step 1"):
         store.load(1)
+
+
+def test_a_residual_needs_a_folder_before_anything_else(net):
+    ends = net.Ends()
+    client = ends.client_with(ends.side, 0)
+    client.hand_off = HandOff(ends.side, "int8")
+    with pytest.raises(ConfigError, match="leave a residual: a folder is needed"):
+        Worker(
+            client,
+            ends.contract,
+            name="alice",
+            connect=lambda: None,
+            batches=ends.batches.__getitem__,
+            key=KEY,
+        )

@@ -15,7 +15,7 @@ from lightsplit.errors import (
     RemoteError,
     TransportError,
 )
-from lightsplit.protocol.control import Finished, Grant, Ready, TurnDone, Welcome
+from lightsplit.protocol.control import Finished, Grant, Heard, Ready, TurnDone, Welcome
 from lightsplit.protocol.wire import PART_BYTES, Limits, Reader
 from lightsplit.transports.certificates import CertificateFolder
 from lightsplit.transports.credentials import (
@@ -162,23 +162,41 @@ def test_a_session_can_be_cancelled_from_outside(serve, connect):
 def test_a_session_ends_when_its_client_goes_and_stands_if_it_said_so(
     is_orderly, serve
 ):
-    ended, was_alive = threading.Event(), []
+    ended, heard = threading.Event(), []
 
-    def session(peer, requests):
+    def session(_peer, requests):
         try:
-            yield from echo(peer, requests)
+            for message in requests:
+                heard.append(message)
+                if message != Heard():
+                    yield message
         finally:
-            was_alive.append(peer.is_alive())
             ended.set()
 
     line = Connection(f"127.0.0.1:{serve(session)}", Reader(), None)
     line.call(Ready(1))
     if is_orderly:
-        line.finish()
+        line.finish(Heard())
+        assert heard == [Ready(1), Heard()]  # already: finish waits for it
     line.close()
     assert ended.wait(30)
-    if is_orderly:
-        assert was_alive == [True]
+    assert heard == [Ready(1), Heard()][: 1 + is_orderly]
+
+
+def test_whoever_waits_for_a_client_is_told_when_it_is_gone(serve):
+    gone, alive = threading.Event(), []
+
+    def session(peer, requests):
+        peer.when_gone(gone.set)
+        alive.append(peer.is_alive)
+        yield from echo(peer, requests)
+
+    line = Connection(f"127.0.0.1:{serve(session)}", Reader(), None)
+    line.call(Ready(1))
+    assert not gone.is_set()
+    line.close()
+    assert gone.wait(30)
+    assert not alive[0]()
 
 
 def test_one_stream_too_many_is_busy(serve, connect):
@@ -189,7 +207,7 @@ def test_one_stream_too_many_is_busy(serve, connect):
     with pytest.raises(TransportError) as caught:
         connect(port).call(Ready(1))
     assert caught.value.code == "busy"
-    lines[0].finish()
+    lines[0].finish(Heard())
     assert lines[1].call(Ready(3)).turn == 3
 
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from torch import Tensor
 
 from lightsplit.attacks.knowledge import Knowledge
+from lightsplit.attacks.label_scores import LabelScore
 from lightsplit.attacks.view import Exchange, ServerView
 from lightsplit.errors import AuditError
 from lightsplit.registry import Registry
@@ -92,7 +93,11 @@ class LabelInference(Attack):
 
     @abstractmethod
     def infer(self, view: ServerView, message: str) -> Tensor:
-        """Return a label (or a cluster) for every row of the message."""
+        """Return a label (or a cluster, or a score) for every row of the message."""
+
+    @abstractmethod
+    def score(self, view: ServerView, message: str, labels: Tensor) -> LabelScore:
+        """Return how well that fits the true labels, and what chance would give."""
 
 
 A = TypeVar("A", bound=Attack)

@@ -4,8 +4,8 @@
            └─ one tenth ───► keep the weights that do best here
 
 The black-box inversion of He, Zhang and Lee (ACSAC 2019) with the best data there could
-be: true codes, of images that are none of the victim's. No attack that has to guess the
-head can do better with the same network, so this bounds the published ones from above.
+be: true codes, of images that are none of the victim's. Published attacks have to guess
+the head first, so this is the ceiling in practice for them; it is no proof of one.
 
 What may surprise: for a projected code it is told nothing of R. The pairs tell it.
 """

@@ -2,9 +2,10 @@
 
     mean squared error + SIMILARITY · (1 − SSIM)
 
-A little SSIM (Wang et al., 2004; flat windows of 7 × 7 here) makes edges sharper, and
-the squared error on images never seen no worse. Without it a decoder hedges between
-the images that fit a code, and its SSIM reads as if the code said less than it does.
+SSIM after Wang et al. (2004), with flat windows of 7 × 7. By squared error alone a
+decoder hedges between the images that fit a code, and its SSIM reads as if the code
+said less than it does. (Fashion-MNIST, simplecnn l2, lightsplit-f at 8x, 4,000 pairs,
+one seed: SSIM 0.856 with this loss, 0.845 with squared error alone, 0.853 with L1.)
 """
 
 from torch import Tensor

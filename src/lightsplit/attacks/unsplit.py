@@ -51,7 +51,10 @@ class UnSplit(Reconstruction):
     forms = ("published", "adaptive")
     needs = ("image_shape", "architecture")
     threat_model = "a server that knows the head's layers, but no weight and no image"
-    cost = "quick: 2,000 steps, full: 200,000 steps; all images at once"
+    cost = (
+        "quick: 2,000 steps, full: 200,000; ten images take minutes and hours, so "
+        "choose --images"
+    )
 
     def __init__(
         self,

@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import conv2d
+from torch.nn.functional import conv2d, pad
 
-from lightsplit.attacks.unsplit_conv import convolve
 from lightsplit.errors import AuditError
 
 
@@ -25,7 +24,12 @@ def stack(modules: Sequence[nn.Module]) -> nn.Module:
 
 
 class StackedConv2d(nn.Module):
-    """P convolutions side by side."""
+    """P convolutions side by side.
+
+    Where the image rests and the weights alone learn, windows are unfolded and
+    multiplied: less than half of the time of torch's grouped convolution, which does
+    the rest. Its gradient of the images is the faster one.
+    """
 
     bias: Tensor
 
@@ -38,14 +42,13 @@ class StackedConv2d(nn.Module):
         _take_biases(self, layers)
         self.stride, self.padding = first.stride, first.padding
         self.dilation, self.groups = first.dilation, first.groups
-        self.is_plain = {*first.stride, *first.dilation, first.groups} == {1}
+        self.is_dense = {*first.dilation, first.groups} == {1}
 
     def forward(self, images: Tensor) -> Tensor:
         """Return (P, O, h, w) for images (P, C, H, W)."""
-        if self.is_plain:
-            down, right = self.padding
-            return convolve(images, self.weight, self.bias, padding=(down, right))
-        problems = len(images)
+        if self.is_dense and not images.requires_grad:
+            return self._unfolded(images)
+        count = len(images)
         result = conv2d(
             images.reshape(1, -1, *images.shape[2:]),
             self.weight.flatten(0, 1),
@@ -53,9 +56,21 @@ class StackedConv2d(nn.Module):
             self.stride,
             self.padding,
             self.dilation,
-            self.groups * problems,
+            self.groups * count,
         )
-        return result.view(problems, -1, *result.shape[2:])
+        return result.view(count, -1, *result.shape[2:])
+
+    def _unfolded(self, images: Tensor) -> Tensor:
+        down, right = self.padding
+        padded = pad(images, (right, right, down, down))
+        high, wide = self.weight.shape[-2:]
+        windows = padded.unfold(2, high, self.stride[0]).unfold(3, wide, self.stride[1])
+        shape = windows.shape[2:4]
+        columns = windows.permute(0, 1, 4, 5, 2, 3).reshape(
+            len(images), -1, shape.numel()
+        )
+        result = torch.baddbmm(self.bias.unsqueeze(-1), self.weight.flatten(2), columns)
+        return result.view(len(images), -1, *shape)
 
 
 class StackedLinear(nn.Module):

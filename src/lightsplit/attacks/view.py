@@ -5,21 +5,25 @@
     contract    what both sides agreed on
     codec       built from the contract: a fixed projection is the client's very own,
                 the weights of a learned encoder are fresh ones
+    formats     how the numbers of each message are written
 
-Rows are samples, in the order in which they were sent.
+Rows are samples, in the order in which they were sent, as the server reads them: what
+a wire format has rounded away is not there.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from lightsplit.codecs import Code, Codec
+from lightsplit.codecs import Code, Codec, Layout, OutputCodec, TensorSpec
 from lightsplit.errors import AuditError
+from lightsplit.formats import Stamp, WireFormats
 from lightsplit.protocol import (
     STEP_KINDS,
+    CodeGradient,
     CodeMessage,
     Contract,
     OutputGradient,
@@ -51,12 +55,14 @@ class ServerView:
     codec: Codec
     exchanges: tuple[Exchange, ...]
     weights: tuple[Snapshot, ...] = ()
+    output_codec: OutputCodec | None = None
+    formats: WireFormats = field(default_factory=WireFormats)
 
     @property
     def codes(self) -> Tensor:
         """The codes that came outside training, one row per sample (N, …)."""
         rows = [
-            readable(self.codec, request.code)
+            self._code(request)
             for request, _ in self.exchanges
             if isinstance(request, CodeMessage) and not request.is_training
         ]
@@ -92,11 +98,30 @@ class ServerView:
         return torch.cat(rows)
 
     def _tensor(self, message: Request | Reply) -> Tensor:
+        """Return a message of a training step as its receiver reads it."""
         if isinstance(message, CodeMessage):
-            return readable(self.codec, message.code)
+            return self._code(message)
+        stamp = Stamp(message.kind, message.client, message.step)
         if isinstance(message, OutputMessage):
-            return message.output.values
-        return message.gradient
+            plain = self._output_layout(len(message.output.values))
+            return self.formats.read(stamp, message.output, plain).values
+        codec = self.codec if isinstance(message, CodeGradient) else self.output_codec
+        written, rows = message.written, len(message.gradient)
+        values = (
+            TensorSpec(tuple(message.gradient.shape))
+            if codec is None
+            else codec.layout(rows).values
+        )
+        return self.formats.read_gradient(stamp, codec, written, values)
+
+    def _output_layout(self, rows: int) -> Layout | None:
+        return None if self.output_codec is None else self.output_codec.layout(rows)
+
+    def _code(self, message: CodeMessage) -> Tensor:
+        check_sample_wise(self.codec)
+        stamp = Stamp(message.kind, message.client, message.step, message.is_training)
+        plain = self.codec.layout(len(message.code.values))
+        return readable(self.codec, self.formats.read(stamp, message.code, plain))
 
 
 def readable(codec: Codec, code: Code) -> Tensor:
@@ -105,10 +130,15 @@ def readable(codec: Codec, code: Code) -> Tensor:
     Side information (which values were kept, say) is no secret: such a code is laid out
     as an activation, as the server does it.
     """
-    if not codec.is_sample_wise:
-        raise AuditError(f"codec {codec.name!r} mixes samples: no row is one image's")
+    check_sample_wise(codec)
     tensor: Tensor = codec.decoder(code) if code.side else code.values
     return tensor
+
+
+def check_sample_wise(codec: Codec) -> None:
+    """Refuse a codec whose codes have no row per image."""
+    if not codec.is_sample_wise:
+        raise AuditError(f"codec {codec.name!r} mixes samples: no row is one image's")
 
 
 def _is_training(exchange: Exchange) -> bool:

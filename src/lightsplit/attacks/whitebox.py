@@ -1,19 +1,22 @@
 """White-box inversion: the image whose code, by the true head, is the observed one.
 
-    x = sigmoid(w)      w by Adam on
-    ‖client(x) − z̃‖² / ‖z̃‖²  +  TV · mean squared differences of neighbours
+    x by Adam, kept in [0, 1], on
+    ‖client(x) − z̃‖² / ‖z̃‖²  +  TV · mean difference of neighbouring pixels
                               +  L2 · mean square of x
 
-The maximum-likelihood inversion of He, Zhang and Lee (ACSAC 2019), section 4.1.
+The maximum-likelihood inversion of He, Zhang and Lee (ACSAC 2019).
 
 Where we differ: the codec is inside the client, so the projection and a quantiser
 (straight-through) are inside the loop; the code's error is relative, so that one TV
-weight serves every cut and scale; pixels stay in [0, 1] by a sigmoid; many images are
-solved at once; and each keeps the restart whose code fits best. It knows the client and
-no image at all: a trained decoder also has a prior, so the ladder needs both.
+weight serves every cut and scale; TV is of absolute differences, which leaves edges
+sharp, and begins 300 times as strong: smooth images first, details later. Pixels
+are clamped: a sigmoid never reaches black. Many images are solved at once, and each
+keeps the restart whose code fits best. It knows the client and no image at all: a
+trained decoder also has a prior, so the ladder needs both.
 """
 
 import copy
+import math
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -30,9 +33,13 @@ from lightsplit.attacks.base import (
 from lightsplit.attacks.view import ServerView
 from lightsplit.seeding import scope
 
-TV_WEIGHT = 0.03
+TV_WEIGHT = 0.01
+TV_AT_FIRST = 300.0  # times as much, falling to 1 in SETTLED of the steps
+SETTLED = 0.7
 L2_WEIGHT = 1e-3
-LEARNING_RATE = 0.1
+LEARNING_RATE = 0.03
+ROUNDING = 1e-2  # differences below this count as squares, so that TV is smooth
+FLAT_STARTS = (0.0, 0.5)
 CHUNK = 256  # images that are solved together
 
 
@@ -94,11 +101,11 @@ class WhiteBox(Reconstruction):
         return best
 
     def _start(self, count: int, restart: int) -> Tensor:
-        """Return what the sigmoid is taken of: first all grey, then noise."""
-        if restart == 0:
-            return torch.zeros(count, *self.image_shape)
+        """Return where to begin: all black as published, all grey, then noise."""
+        if restart < len(FLAT_STARTS):
+            return torch.full((count, *self.image_shape), FLAT_STARTS[restart])
         with scope(self.seed, "whitebox", restart):
-            return torch.randn(count, *self.image_shape)
+            return torch.rand(count, *self.image_shape)
 
 
 def code_error(codes: Tensor, wanted: Tensor) -> Tensor:
@@ -108,10 +115,14 @@ def code_error(codes: Tensor, wanted: Tensor) -> Tensor:
 
 
 def total_variation(images: Tensor) -> Tensor:
-    """Return for each image the mean squared difference of neighbouring pixels."""
-    down = images.diff(dim=-2).square().flatten(1).mean(dim=1)
-    across = images.diff(dim=-1).square().flatten(1).mean(dim=1)
-    return down + across
+    """Return for each image the mean absolute difference of neighbouring pixels."""
+    return _mean_size(images.diff(dim=-2)) + _mean_size(images.diff(dim=-1))
+
+
+def _mean_size(differences: Tensor) -> Tensor:
+    """Return the mean absolute value of each row's differences, smooth at zero."""
+    sizes = (differences.square() + ROUNDING**2).sqrt() - ROUNDING
+    return sizes.flatten(1).mean(dim=1)
 
 
 class _Ticks:
@@ -131,17 +142,24 @@ def _descend(
     client: nn.Module, codes: Tensor, start: Tensor, steps: int, tick: _Ticks
 ) -> Tensor:
     """Return the images that Adam reaches from ``start``."""
-    weights = start.clone().requires_grad_()
-    optimizer = torch.optim.Adam([weights], lr=LEARNING_RATE)
+    images = start.clone().requires_grad_()
+    optimizer = torch.optim.Adam([images], lr=LEARNING_RATE)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    for _ in range(steps):
-        images = weights.sigmoid()
-        smooth = TV_WEIGHT * total_variation(images)
+    for step in range(steps):
+        smooth = _tv_weight(step / steps) * total_variation(images)
         small = L2_WEIGHT * images.flatten(1).square().mean(dim=1)
         # A sum, not a mean: each image has its own problem, whatever the batch.
         loss = (code_error(client(images), codes) + smooth + small).sum()
-        (weights.grad,) = torch.autograd.grad(loss, [weights])
+        (images.grad,) = torch.autograd.grad(loss, [images])
         optimizer.step()
         schedule.step()
+        with torch.no_grad():
+            images.clamp_(0, 1)
         tick()
-    return weights.detach().sigmoid()
+    return images.detach()
+
+
+def _tv_weight(done: float) -> float:
+    """Return the weight of TV when this share of the steps is done."""
+    left = max(0.0, 1 - done / SETTLED)
+    return TV_WEIGHT * math.pow(TV_AT_FIRST, left)

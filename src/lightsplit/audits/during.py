@@ -144,7 +144,13 @@ def _scene_now(
     labels = _labels(victim, exchanges)
     return Scene(
         options=options,
-        view=ServerView(victim.job.contract, public_codec(victim), exchanges),
+        view=ServerView(
+            contract=victim.job.contract,
+            codec=public_codec(victim),
+            exchanges=exchanges,
+            output_codec=victim.job.output_codec,
+            formats=victim.job.trainer.server.formats,
+        ),
         knowledge=replace(known, hints=first_of_each_class(labels)),
         judge=scoring.Judge(victim.targets),
         labels=labels,

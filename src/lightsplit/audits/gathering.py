@@ -13,20 +13,25 @@ from torch import Tensor, nn
 from lightsplit import seeding
 from lightsplit.attacks import Hints, Knowledge, LabelledImages, Pairs, readable
 from lightsplit.audits.victim import Victim, as_images
-from lightsplit.codecs import Codec
+from lightsplit.codecs import Code, Codec
 from lightsplit.errors import AuditError
 from lightsplit.experiments import Experiment, pieces
+from lightsplit.formats import AsReceived, WireFormats
 
 CHUNK = 512
 
 
 class TrueClient(nn.Module):
-    """The victim's own head and encoder: images to codes as the server reads them."""
+    """The victim's own head and encoder: images to codes as the server reads them.
 
-    def __init__(self, head: nn.Module, codec: Codec) -> None:
+    Rounding to a wire format is inside, and gradients pass straight through it.
+    """
+
+    def __init__(self, head: nn.Module, codec: Codec, formats: WireFormats) -> None:
         super().__init__()
         self.head = head
         self.encoder = codec.encoder
+        self.received = AsReceived(formats)
         self._codec = codec
 
     def forward(self, images: Tensor) -> Tensor:
@@ -35,7 +40,8 @@ class TrueClient(nn.Module):
 
     def encode(self, activations: Tensor) -> Tensor:
         """Return one readable code per activation."""
-        return readable(self._codec, self.encoder(activations))
+        values, side = self.encoder(activations)
+        return readable(self._codec, Code(self.received(values), side))
 
 
 def gather(victim: Victim, *, auxiliary: int, seed: int) -> Knowledge:
@@ -62,7 +68,8 @@ def let_oracles_know(knowledge: Knowledge, victim: Victim) -> Knowledge:
 def true_client(victim: Victim) -> TrueClient:
     """Return a frozen copy of the victim's head and encoder, in evaluation mode."""
     codec = pieces.private_codec(victim.side.codec)
-    client = TrueClient(copy.deepcopy(victim.side.modules["head"]), codec)
+    head = copy.deepcopy(victim.side.modules["head"])
+    client = TrueClient(head, codec, victim.job.trainer.server.formats)
     return client.eval().requires_grad_(False)
 
 

@@ -18,6 +18,7 @@ from lightsplit.attacks import Exchange, ServerView, Snapshot
 from lightsplit.audits.victim import Victim, as_images, shuffled
 from lightsplit.codecs import Codec
 from lightsplit.experiments import pieces
+from lightsplit.experiments.cuts import make_codec
 from lightsplit.transports import Recorder, through
 
 
@@ -44,6 +45,8 @@ def observe(victim: Victim, *, training_samples: int, seed: int) -> Observation:
         codec=codec,
         exchanges=tuple(Exchange(*exchange) for exchange in recorder.exchanges),
         weights=(Snapshot(job.trainer.progress.steps, weights),),
+        output_codec=job.output_codec,
+        formats=job.trainer.server.formats,
     )
     return Observation(view, labels)
 
@@ -51,7 +54,7 @@ def observe(victim: Victim, *, training_samples: int, seed: int) -> Observation:
 def public_codec(victim: Victim) -> Codec:
     """Return the codec as its server knows it: an encoder's weights are drawn anew."""
     job = victim.job
-    codec = pieces.make_codec(
+    codec = make_codec(
         job.experiment, job.contract.activation_shape, weights_of="attacker"
     )
     trained = job.trainer.server.side.modules["decoder"]

@@ -11,6 +11,7 @@ from lightsplit.backdoors.detectors import (
 from lightsplit.backdoors.evidence import (
     Evidence,
     EvidenceCollector,
+    MessageReading,
     check_collectable,
     flat_weights,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "EvidenceCollector",
     "FeatureSpaceHijacker",
     "Inspector",
+    "MessageReading",
     "PoisonedBatches",
     "Trials",
     "Trigger",

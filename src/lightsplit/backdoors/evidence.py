@@ -9,13 +9,14 @@ how long the run is. Evaluation leaves no evidence, nor does a step that is brok
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
-from lightsplit.codecs import Code, Codec
+from lightsplit.codecs import Codec
 from lightsplit.errors import ConfigError
+from lightsplit.formats import Stamp, WireFormats
 from lightsplit.protocol import (
     CodeMessage,
     Contract,
@@ -53,14 +54,44 @@ class Evidence:
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class MessageReading:
+    """How codes and outputs are read, whatever they were written as.
+
+    Attributes:
+        codec: at the front cut.
+        output_codec: at the back cut; None where outputs travel whole.
+        formats: how numbers are written.
+    """
+
+    codec: Codec
+    output_codec: Codec | None = None
+    formats: WireFormats = field(default_factory=WireFormats)
+
+    def code(self, message: CodeMessage) -> Tensor:
+        """Return a row per sample; a code with side information is laid out first."""
+        stamp = Stamp(message.kind, message.client, message.step, message.is_training)
+        plain = self.codec.layout(len(message.code.values))
+        code = self.formats.read(stamp, message.code, plain)
+        tensor: Tensor = self.codec.decoder(code) if code.side else code.values
+        return tensor
+
+    def output(self, message: OutputMessage) -> Tensor:
+        """Return a row per sample."""
+        stamp = Stamp(message.kind, message.client, message.step)
+        rows = len(message.output.values)
+        plain = None if self.output_codec is None else self.output_codec.layout(rows)
+        return self.formats.read(stamp, message.output, plain).values
+
+
 class EvidenceCollector:
     """A mod that adds up what it sees of each client until it is cleared."""
 
     def __init__(
-        self, needs: Iterable[str], *, codec: Codec, backbone: nn.Module
+        self, needs: Iterable[str], reading: MessageReading, backbone: nn.Module
     ) -> None:
         self._needs = frozenset(needs)
-        self._codec = codec
+        self._reading = reading
         self._backbone = backbone
         self._sums: dict[str, Tensor] = {}  # "code.3", and "code.3.rows" beside it
         self._open: dict[str, Tensor] = {}  # of a step that is not done yet
@@ -73,9 +104,10 @@ class EvidenceCollector:
         if isinstance(request, CodeMessage):
             if not request.is_training:
                 return reply
-            self._open = self._seen_in(request.code)
+            self._open = self._seen_in(request)
         if isinstance(reply, OutputMessage):
-            self._open["output"] = reply.output.values
+            if "output" in self._needs:
+                self._open["output"] = self._reading.output(reply)
             return reply
         if "gradient" in self._needs:
             self._open["gradient"] = flat_gradient(self._backbone)[None]
@@ -101,8 +133,8 @@ class EvidenceCollector:
         """Go on from what ``state`` returned."""
         self._sums = dict(state)
 
-    def _seen_in(self, code: Code) -> dict[str, Tensor]:
-        return {"code": _readable(self._codec, code)} if "code" in self._needs else {}
+    def _seen_in(self, request: CodeMessage) -> dict[str, Tensor]:
+        return {"code": self._reading.code(request)} if "code" in self._needs else {}
 
     def _add(self, kind: str, client: int, rows: Tensor) -> None:
         key = f"{kind}.{client}"
@@ -121,13 +153,17 @@ class EvidenceCollector:
         return Evidence(client, mean("code"), mean("output"), mean("gradient"))
 
 
-def check_collectable(needs: Iterable[str], contract: Contract, codec: Codec) -> None:
+def check_collectable(
+    needs: Iterable[str], contract: Contract, reading: MessageReading
+) -> None:
     """Refuse evidence that the run's messages do not hold."""
+    read = {"code": reading.codec, "output": reading.output_codec}
     for kind in needs:
         if kind == "output" and contract.topology == "vanilla":
             raise ConfigError("in the vanilla topology no output is sent to judge by")
-        if kind == "code" and not codec.is_sample_wise:
-            raise ConfigError(f"codec {codec.name!r} mixes samples: no mean code")
+        codec = read.get(kind)
+        if codec is not None and not codec.is_sample_wise:
+            raise ConfigError(f"codec {codec.name!r} mixes samples: no mean {kind}")
 
 
 def flat_weights(module: nn.Module) -> Tensor:
@@ -151,9 +187,3 @@ def _trainable(module: nn.Module) -> list[nn.Parameter]:
     if not found:
         raise ConfigError("the backbone is frozen: clients leave no trace in it")
     return found
-
-
-def _readable(codec: Codec, code: Code) -> Tensor:
-    """Return a row per sample; a code with side information is laid out first."""
-    tensor: Tensor = codec.decoder(code) if code.side else code.values
-    return tensor

@@ -20,6 +20,7 @@ from lightsplit.cli.link import (
     Insecure,
     KeyFile,
 )
+from lightsplit.cli.options import DataDir, ExperimentFile, FiguresAsJson
 from lightsplit.cli.settings import Settings, resolve, takes_experiment
 from lightsplit.experiments.deploy import Membership, join_experiment
 from lightsplit.protocol.control import Finished, Grant
@@ -27,35 +28,31 @@ from lightsplit.training.network import Endpoint
 from lightsplit.transports.credentials import TlsFiles
 from lightsplit.transports.sealing import SealingKey
 
+StateFolder = Annotated[
+    Path | None,
+    typer.Option(help="folder for this client's side; default: runs/client-NAME"),
+]
+Report = Annotated[bool, typer.Option(help="tell the server losses and accuracies")]
+GiveUp = Annotated[
+    float, typer.Option(min=0, help="how long to try to reach the server again")
+]
+
 
 @takes_experiment
 def join(  # noqa: PLR0913
     *,
     settings: Settings,
-    file: Annotated[
-        Path | None, typer.Argument(help="experiment file (TOML); options override it")
-    ] = None,
+    file: ExperimentFile = None,
     name: ClientName = "client",
     address: Address = DEFAULT_ADDRESS,
     certs: Certificates = None,
     insecure: Insecure = False,
     key: KeyFile = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(help="folder for this client's side; default: runs/client-NAME"),
-    ] = None,
-    data_dir: Annotated[
-        Path | None, typer.Option(help="where the datasets lie")
-    ] = None,
-    report: Annotated[
-        bool, typer.Option(help="tell the server losses and accuracies")
-    ] = True,
-    give_up_seconds: Annotated[
-        float, typer.Option(min=0, help="how long to try to reach the server again")
-    ] = 600.0,
-    json: Annotated[
-        bool, typer.Option("--json", help="print the figures as JSON, nothing else")
-    ] = False,
+    state: StateFolder = None,
+    data_dir: DataDir = None,
+    report: Report = True,
+    give_up_seconds: GiveUp = 600.0,
+    json: FiguresAsJson = False,
 ) -> None:
     """Train on this owner's data with a server elsewhere.
 
@@ -70,22 +67,20 @@ def join(  # noqa: PLR0913
       lightsplit join --clients 2 --name alice --key clients.key --address host:7443
       --certs pki/alice
     """
+    folder = state or Path("runs") / f"client-{name}"
     with console.reported_errors(), _leaving(), _bar(is_quiet=json) as bar:
-        experiment = resolve(file, settings)
-        folder = state or Path("runs") / f"client-{name}"
+        membership = Membership(
+            name=name,
+            folder=folder,
+            key=SealingKey.load(key) if key else None,
+            data_dir=data_dir,
+            reports=report,
+            give_up_seconds=give_up_seconds,
+        )
         tls = TlsFiles.of_client(certs, name) if certs else None
+        endpoint = Endpoint(address, tls, insecure)
         figures = join_experiment(
-            experiment,
-            Endpoint(address, tls, insecure),
-            Membership(
-                name=name,
-                folder=folder,
-                key=SealingKey.load(key) if key else None,
-                data_dir=data_dir,
-                reports=report,
-                give_up_seconds=give_up_seconds,
-            ),
-            watch=bar.show,
+            resolve(file, settings), endpoint, membership, watch=bar.show
         )
     if json:
         console.print_json(figures)

@@ -26,6 +26,17 @@ Insecure = Annotated[
         rich_help_panel="Line",
     ),
 ]
+ClientNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="a client that may join, by its certificate's name; repeat, in the "
+        "order of turns. Without it: whoever comes first"
+    ),
+]
+StepTimeout = Annotated[
+    float,
+    typer.Option(min=0.1, help="a client in turn that is silent longer is cut off"),
+]
 ClientName = Annotated[
     str,
     typer.Option(help="this client's name, as in its certificate"),

@@ -9,9 +9,10 @@ from rich.table import Table
 from lightsplit.attacks import ATTACKS
 from lightsplit.backdoors import DETECTORS, INSPECTORS, TRIGGERS
 from lightsplit.cli import console
-from lightsplit.codecs import CODECS, PROJECTIONS
+from lightsplit.codecs import CODECS, OUTPUT_CODECS, PROJECTIONS
 from lightsplit.data import DATASETS
 from lightsplit.errors import UnknownNameError
+from lightsplit.formats import FORMATS, ROUNDINGS
 from lightsplit.metrics import METRICS
 from lightsplit.models import CUTS, MODELS
 from lightsplit.registry import Registry, unknown_name
@@ -21,6 +22,9 @@ KINDS: dict[str, Registry[Any]] = {
     "codecs": CODECS,
     "datasets": DATASETS,
     "projections": PROJECTIONS,
+    "output-codecs": OUTPUT_CODECS,
+    "formats": FORMATS,
+    "roundings": ROUNDINGS,
     "attacks": ATTACKS,
     "metrics": METRICS,
     "triggers": TRIGGERS,

@@ -16,6 +16,7 @@ from lightsplit.cli.link import (
     Insecure,
     KeyFile,
 )
+from lightsplit.cli.options import DataDir, ExperimentFile, FiguresAsJson
 from lightsplit.cli.settings import Settings, resolve, takes_experiment
 from lightsplit.experiments.deploy import predict_experiment
 from lightsplit.results import atomic
@@ -28,9 +29,7 @@ from lightsplit.transports.sealing import SealingKey
 def predict(  # noqa: PLR0913
     *,
     settings: Settings,
-    file: Annotated[
-        Path | None, typer.Argument(help="experiment file (TOML); options override it")
-    ] = None,
+    file: ExperimentFile = None,
     name: ClientName = "client",
     address: Address = DEFAULT_ADDRESS,
     certs: Certificates = None,
@@ -40,15 +39,11 @@ def predict(  # noqa: PLR0913
         Path | None,
         typer.Option(help="private heads: folder of this client's side from 'join'"),
     ] = None,
-    data_dir: Annotated[
-        Path | None, typer.Option(help="where the datasets lie")
-    ] = None,
+    data_dir: DataDir = None,
     out: Annotated[
         Path | None, typer.Option(help="write one line per test sample to this CSV")
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="print the figures as JSON, nothing else")
-    ] = False,
+    json: FiguresAsJson = False,
 ) -> None:
     """Classify the test set over the wire; the server stays in evaluation mode.
 

@@ -4,20 +4,34 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.live import Live
 from rich.table import Table
 
 from lightsplit.cli import console
 from lightsplit.cli.findings import flags_text, score_text
-from lightsplit.cli.link import DEFAULT_ADDRESS, Address, Certificates, Insecure
+from lightsplit.cli.link import (
+    DEFAULT_ADDRESS,
+    Address,
+    Certificates,
+    ClientNames,
+    Insecure,
+    StepTimeout,
+)
+from lightsplit.cli.options import (
+    CheckpointEvery,
+    ExperimentFile,
+    RecordAsJson,
+    Resume,
+    RunOut,
+)
 from lightsplit.cli.runs import open_run
 from lightsplit.cli.settings import Settings, takes_experiment
 from lightsplit.experiments.deploy import serve_experiment
+from lightsplit.results import RunFolder
+from lightsplit.training import checkpoint
 from lightsplit.training.coordinator import Coordinator
 from lightsplit.training.network import Endpoint
 from lightsplit.transports.credentials import TlsFiles
@@ -27,35 +41,16 @@ from lightsplit.transports.credentials import TlsFiles
 def serve(  # noqa: PLR0913
     *,
     settings: Settings,
-    file: Annotated[
-        Path | None, typer.Argument(help="experiment file (TOML); options override it")
-    ] = None,
+    file: ExperimentFile = None,
     address: Address = DEFAULT_ADDRESS,
     certs: Certificates = None,
     insecure: Insecure = False,
-    client: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="a client that may join, by its certificate's name; repeat, in the "
-            "order of turns. Without it: whoever comes first"
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="folder of the run; default: new under runs/")
-    ] = None,
-    resume: Annotated[
-        Path | None, typer.Option(help="go on with the run in this folder")
-    ] = None,
-    step_timeout_seconds: Annotated[
-        float,
-        typer.Option(min=0.1, help="a client in turn that is silent longer is cut off"),
-    ] = 60.0,
-    checkpoint_every: Annotated[
-        int, typer.Option(min=0, help="steps between checkpoints; 0: each evaluation")
-    ] = 0,
-    json: Annotated[
-        bool, typer.Option("--json", help="print record.json and nothing else")
-    ] = False,
+    client: ClientNames = None,
+    out: RunOut = None,
+    resume: Resume = None,
+    step_timeout_seconds: StepTimeout = 60.0,
+    checkpoint_every: CheckpointEvery = 0,
+    json: RecordAsJson = False,
 ) -> None:
     """Wait for the clients, grant them turns, train the backbone.
 
@@ -86,8 +81,7 @@ def serve(  # noqa: PLR0913
                 watch=display.watch,
             )
     if record is None:
-        text = f"stopped and saved; go on with --resume {folder.path}"
-        console.err.print(text, soft_wrap=True, highlight=False)
+        console.err.print(_stopped(folder), soft_wrap=True, highlight=False)
         raise SystemExit(display.exit_code)
     if json:
         console.print_json(record)
@@ -95,6 +89,15 @@ def serve(  # noqa: PLR0913
         console.out.print(f"run folder: {folder.path}", soft_wrap=True)
     if record["stopped_by"] == "detector":
         raise SystemExit(console.FLAGGED_EXIT)
+
+
+def _stopped(folder: RunFolder) -> str:
+    if checkpoint.exists(folder.checkpoint):
+        return f"stopped and saved; go on with --resume {folder.path}"
+    return (
+        "stopped before the clients had come, nothing is saved; "
+        f"wait for them again with --resume {folder.path}"
+    )
 
 
 class Display:

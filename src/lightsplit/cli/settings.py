@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from lightsplit.experiments import Experiment, make_experiment, read_experiment
 from lightsplit.experiments.config import BACKDOOR_SETTINGS
+from lightsplit.experiments.presets import without_wire
 
 Settings = dict[str, Any]
 
@@ -42,6 +43,8 @@ def takes_experiment(command: Callable[..., None]) -> Callable[..., None]:
 def resolve(file: Path | None, settings: Settings) -> Experiment:
     """Return the experiment in ``file``, changed by the options that were given."""
     base = read_experiment(file) if file is not None else {}
+    if "wire" in settings:
+        base = without_wire(base)
     return make_experiment({**base, **settings})
 
 

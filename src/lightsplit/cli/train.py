@@ -1,13 +1,20 @@
 """``lightsplit train``: one run from beginning to end, or on from where it stopped."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.table import Table
 
 from lightsplit.cli import console
 from lightsplit.cli.findings import findings
+from lightsplit.cli.options import (
+    CheckpointEvery,
+    DataDir,
+    ExperimentFile,
+    RecordAsJson,
+    Resume,
+    RunOut,
+)
 from lightsplit.cli.progress import TrainingBar
 from lightsplit.cli.runs import open_run
 from lightsplit.cli.settings import Settings, takes_experiment
@@ -19,28 +26,12 @@ from lightsplit.results import RunFolder
 def train(  # noqa: PLR0913
     *,
     settings: Settings,
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="experiment file (TOML); options override what it says"),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="folder of the run; default: a new one under runs/"),
-    ] = None,
-    resume: Annotated[
-        Path | None,
-        typer.Option(help="continue the run in this folder, with its own settings"),
-    ] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(help="where the datasets lie; default: LIGHTSPLIT_DATA or cache"),
-    ] = None,
-    checkpoint_every: Annotated[
-        int, typer.Option(min=0, help="steps between checkpoints; 0: each evaluation")
-    ] = 0,
-    json: Annotated[
-        bool, typer.Option("--json", help="print record.json and nothing else")
-    ] = False,
+    file: ExperimentFile = None,
+    out: RunOut = None,
+    resume: Resume = None,
+    data_dir: DataDir = None,
+    checkpoint_every: CheckpointEvery = 0,
+    json: RecordAsJson = False,
 ) -> None:
     """Train one network between data owners and a server, in this process.
 
@@ -114,6 +105,7 @@ def summary(record: dict[str, Any]) -> Table:
         "ratio at the cut": f"{record['ratio']:.4g}x "
         f"({record['activation_size']:,} → {record['code_size']:,} values)",
         "ratio of the whole step": f"{record['step_ratio']:.4g}x",
+        "bits of one code": f"{record['code_bits']:,}",
         **{
             name.replace("_", " "): console.bytes_text(count)
             for name, count in counts.items()

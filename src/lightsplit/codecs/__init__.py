@@ -18,12 +18,14 @@ from lightsplit.codecs.base import (
 from lightsplit.codecs.learned_1x1 import Learned1x1
 from lightsplit.codecs.lightsplit_f import LightSplitF
 from lightsplit.codecs.lightsplit_l import LightSplitL
+from lightsplit.codecs.output import OUTPUT_CODECS, OutputCodec
 from lightsplit.codecs.projections import PROJECTIONS, Projection
 from lightsplit.codecs.raw import Raw
 from lightsplit.codecs.topk import TopK
 
 __all__ = [
     "CODECS",
+    "OUTPUT_CODECS",
     "PROJECTIONS",
     "Code",
     "Codec",
@@ -33,6 +35,7 @@ __all__ = [
     "Learned1x1",
     "LightSplitF",
     "LightSplitL",
+    "OutputCodec",
     "Projection",
     "Raw",
     "TensorSpec",

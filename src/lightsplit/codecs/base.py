@@ -46,6 +46,9 @@ class TensorSpec:
         """How many bytes its numbers take, written as they are."""
         return self.elements * self.dtype.itemsize
 
+    def __str__(self) -> str:
+        return f"{str(self.dtype).removeprefix('torch.')} {self.shape}"
+
     def fits(self, tensor: Tensor) -> bool:
         """Say whether ``tensor`` is of this shape and type."""
         return tuple(tensor.shape) == self.shape and tensor.dtype == self.dtype
@@ -70,8 +73,20 @@ class Layout:
 
     @property
     def gradient_bytes(self) -> int:
-        """Bytes of the gradient that comes back for it in fp32."""
+        """Bytes of the gradient that comes back for it in fp32, sent whole."""
         return self.values.bytes
+
+    @classmethod
+    def of(cls, code: Code) -> Self:
+        """Return the layout of a code that is there."""
+        first, *rest = (
+            TensorSpec(tuple(tensor.shape), tensor.dtype)
+            for tensor in (code.values, *code.side)
+        )
+        return cls(first, tuple(rest))
+
+    def __str__(self) -> str:
+        return " with ".join(map(str, (self.values, *self.side)))
 
     def check(self, code: Code) -> None:
         """Raise unless ``code`` is laid out like this."""
@@ -147,6 +162,18 @@ class Codec:
     def layout(self, batch_size: int) -> Layout:
         """Return what a batch of ``batch_size`` samples puts on the wire."""
         return Layout(TensorSpec((batch_size, self.code_size)))
+
+    def gradient_layout(self, values: TensorSpec) -> Layout:
+        """Return what the gradient at a code's ``values`` puts on the wire."""
+        return Layout(values)
+
+    def encode_gradient(self, gradient: Tensor) -> Code:
+        """Return what is sent back for the values; most codecs send the gradient."""
+        return Code(gradient)
+
+    def decode_gradient(self, code: Code) -> Tensor:
+        """Return the gradient at the values that ``encode_gradient`` was given."""
+        return code.values
 
 
 CODECS: Registry[Codec] = Registry("codec")

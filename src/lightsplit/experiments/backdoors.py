@@ -7,6 +7,7 @@ from typing import Any
 from lightsplit.backdoors import (
     TRIGGERS,
     EvidenceCollector,
+    MessageReading,
     PoisonedBatches,
     Trials,
     Trigger,
@@ -14,7 +15,6 @@ from lightsplit.backdoors import (
     make_detector,
     score_detection,
 )
-from lightsplit.codecs import Codec
 from lightsplit.experiments.config import FACTS, Experiment
 from lightsplit.protocol import Contract
 from lightsplit.runtime import Client, Server
@@ -48,7 +48,7 @@ def poisoned(experiment: Experiment, batches: Source, client: int) -> Source:
 
 
 def make_guard(
-    experiment: Experiment, server: Server, contract: Contract, codec: Codec
+    experiment: Experiment, server: Server, contract: Contract
 ) -> Guard | None:
     """Return what watches the clients, if anything does."""
     if not experiment.detector:
@@ -58,11 +58,14 @@ def make_guard(
         clients=experiment.clients,
         **experiment.detector_options(),
     )
-    check_collectable(detector.needs, contract, codec)
+    reading = MessageReading(
+        server.side.codec, server.side.output_codec, server.formats
+    )
+    check_collectable(detector.needs, contract, reading)
     backbone = server.side.modules["backbone"]
     return Guard(
         detector,
-        EvidenceCollector(detector.needs, codec=codec, backbone=backbone),
+        EvidenceCollector(detector.needs, reading, backbone),
         backbone,
         on_flag=experiment.on_flag,
         every=experiment.detect_every,

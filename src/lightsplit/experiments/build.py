@@ -6,11 +6,12 @@ from pathlib import Path
 from torch import Tensor
 
 from lightsplit.backdoors import FeatureSpaceHijacker
-from lightsplit.codecs import Codec
+from lightsplit.codecs import Codec, OutputCodec
 from lightsplit.data import Dataset, label_histogram, partition
 from lightsplit.experiments import pieces
 from lightsplit.experiments.backdoors import make_guard, poisoned
 from lightsplit.experiments.config import Experiment
+from lightsplit.experiments.cuts import make_cuts
 from lightsplit.experiments.inspection import make_hijacker, make_inspector
 from lightsplit.protocol import Contract
 from lightsplit.runtime import Client
@@ -28,6 +29,7 @@ class Job:
     contract: Contract
     parts: SplitModel
     codec: Codec
+    output_codec: OutputCodec | None
     dataset: Dataset
     held: list[Tensor]  # which training samples each client has
     hijacker: FeatureSpaceHijacker | None = None
@@ -61,8 +63,8 @@ class Job:
 def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
     """Return the job that ``experiment`` describes."""
     dataset = pieces.load_dataset(experiment, data_dir)
-    parts = pieces.load_parts(experiment)
-    codec, contract = pieces.make_codec_and_contract(experiment, parts)
+    cuts = make_cuts(experiment, pieces.load_parts(experiment))
+    parts, codec, output_codec, contract = cuts
     indices = split_data(experiment, dataset)
     batches = [
         pieces.make_batches(experiment, dataset.train, held, client)
@@ -71,9 +73,9 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
     pieces.check_single_samples(batches, [parts.whole, codec.encoder, codec.decoder])
     meter = ByteMeter()
     meter.add("setup", experiment.clients * len(contract.to_json().encode()))
-    server = pieces.make_server(experiment, parts, codec)
-    sides = pieces.make_client_sides(experiment, parts, codec)
-    guard = make_guard(experiment, server, contract, codec)
+    server = pieces.make_server(experiment, cuts)
+    sides = pieces.make_client_sides(experiment, cuts)
+    guard = make_guard(experiment, server, contract)
     hijacker = make_hijacker(experiment, server, dataset)
     handle = hijacker.handle if hijacker else server.handle
     send = through(meter, through(guard.collector, handle) if guard else handle)
@@ -102,7 +104,17 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
         patience=experiment.patience,
         guard=guard,
     )
-    return Job(experiment, trainer, contract, parts, codec, dataset, indices, hijacker)
+    return Job(
+        experiment,
+        trainer,
+        contract,
+        parts,
+        codec,
+        output_codec,
+        dataset,
+        indices,
+        hijacker,
+    )
 
 
 def split_data(experiment: Experiment, dataset: Dataset) -> list[Tensor]:

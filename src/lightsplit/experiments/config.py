@@ -12,9 +12,10 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lightsplit.backdoors import DETECTORS, INSPECTORS, TRIGGERS, draw_malicious
-from lightsplit.codecs import CODECS
+from lightsplit.codecs import CODECS, OUTPUT_CODECS
 from lightsplit.data import DATASETS
 from lightsplit.errors import ConfigError
+from lightsplit.experiments.presets import SHORTENING, default_ratio, resolve_wire
 from lightsplit.models import CUTS, MODELS
 from lightsplit.registry import unknown_name
 
@@ -84,6 +85,30 @@ class Experiment(BaseModel):
     )
     hidden: int = Field(
         0, ge=0, le=65536, description="width m of lightsplit-l; default: the paper's"
+    )
+    wire: str = Field(
+        "",
+        description="paper, half, lean or max: sets ratio (32), format, output-codec "
+        "and hand-off unless they are given",
+    )
+    format: str = Field(
+        "",
+        description="fp32, fp16, bf16, int8 or int4 for all messages, or code=int8,"
+        "output=bf16,output_gradient=…,code_gradient=…; default: fp32",
+    )
+    rounding: str = Field(
+        "",
+        description="nearest, stochastic or dither, or as for format; default: nearest "
+        "forward, dither for gradients",
+    )
+    output_codec: str = Field(
+        "", description="what happens at the back cut; default: raw"
+    )
+    output_size: int = Field(
+        0, ge=0, description="values per sample of a shortened output; default: 48"
+    )
+    hand_off: Literal["", "fp32", "bf16", "int8"] = Field(
+        "", description="how a travelling head is written; default: fp32"
     )
     wcc: float = Field(
         0.0, ge=0, le=1e6, description="within-class compaction (the paper's λ)"
@@ -189,7 +214,7 @@ class Experiment(BaseModel):
         if data.get("cut", "") == "" and str(data["model"]) in CUTS:
             data["cut"] = CUTS[str(data["model"])].default
         if data.get("ratio", 0) == 0:
-            data["ratio"] = 1 if codec == "raw" else 8
+            data["ratio"] = default_ratio(data)
         if data.get("hidden", 0) == 0 and codec == "lightsplit-l":
             data["hidden"] = DEFAULT_HIDDEN.get(dataset, 128)
         if codec in ("lightsplit-f", "lightsplit-l"):
@@ -198,7 +223,8 @@ class Experiment(BaseModel):
         names_nobody = not (data.get("malicious") or data.get("malicious_clients"))
         if data.get("trigger", "") != "" and names_nobody:
             data["malicious"] = 0.1
-        return data
+        classes = FACTS[dataset][1] if dataset in FACTS else 0
+        return data | resolve_wire(data, classes)
 
     @model_validator(mode="after")
     def _check_names(self) -> "Experiment":
@@ -208,7 +234,21 @@ class Experiment(BaseModel):
         CUTS[self.model].resolve(self.cut)
         if self.momentum and self.optimizer != "sgd":
             raise ValueError(f"momentum is sgd's, not {self.optimizer}'s")
+        self._check_output_codec()
         return self
+
+    def _check_output_codec(self) -> None:
+        OUTPUT_CODECS.get(self.output_codec)
+        if self.output_size and self.output_codec not in SHORTENING:
+            raise ValueError(
+                f"output codec {self.output_codec!r} sends the whole output: "
+                f"output_size must be 0, got {self.output_size}"
+            )
+        if self.topology == "vanilla" and self.output_codec != "raw":
+            raise ValueError(
+                "no output crosses the wire in vanilla training: output_codec must be "
+                f"raw, got {self.output_codec!r}"
+            )
 
     @model_validator(mode="after")
     def _check_backdoor(self) -> "Experiment":
@@ -217,14 +257,23 @@ class Experiment(BaseModel):
             self.malicious_indices()
         elif self.malicious or self.malicious_clients or self.twin:
             raise ValueError("malicious clients need a trigger to plant")
-        if self.detector:
-            DETECTORS.get(self.detector)
-        elif self.on_flag != "warn":
-            raise ValueError(f"on_flag {self.on_flag} needs a detector")
         if self.inspector:
             INSPECTORS.get(self.inspector)
         if self.hijack and (self.detector or self.trigger):
             raise ValueError("a server that hijacks has no use for trigger or detector")
+        return self
+
+    @model_validator(mode="after")
+    def _check_detector(self) -> "Experiment":
+        if self.detector:
+            DETECTORS.get(self.detector)
+        elif self.on_flag != "warn":
+            raise ValueError(f"on_flag {self.on_flag} needs a detector")
+        if self.on_flag == "skip" and self.hand_off != "fp32":
+            raise ValueError(
+                "what hand-offs round away cannot be undone: on_flag skip needs "
+                f"hand_off fp32, got {self.hand_off}"
+            )
         if self.trusted_client >= self.clients:
             raise ValueError(
                 f"trusted_client must be from 0 to {self.clients - 1}, "

@@ -10,12 +10,17 @@ from lightsplit.experiments import pieces
 from lightsplit.experiments.backdoors import detection_record, make_guard, poisoned
 from lightsplit.experiments.build import split_data
 from lightsplit.experiments.config import Experiment
+from lightsplit.experiments.cuts import make_cuts
 from lightsplit.experiments.inspection import inspection_record, make_inspector
-from lightsplit.experiments.record import describe_run, step_ratio
+from lightsplit.experiments.record import (
+    count_parameters,
+    describe_run,
+    step_ratio,
+)
 from lightsplit.protocol import Reply, Request
 from lightsplit.protocol.control import Finished, Grant
 from lightsplit.results import RunFolder, finite, tensors
-from lightsplit.runtime import Client, Server
+from lightsplit.runtime import Client
 from lightsplit.training import EVALUATION_BATCH
 from lightsplit.training.coordinator import Coordinator, Plan
 from lightsplit.training.network import Endpoint, JoinOptions, join, serve
@@ -58,9 +63,8 @@ def serve_experiment(  # noqa: PLR0913
     watch: Callable[[Coordinator, int], bool] = lambda _run, _port: True,
 ) -> dict[str, Any] | None:
     """Serve the run and return its record; None if it was stopped before its end."""
-    parts = pieces.load_parts(experiment)
-    codec, contract = pieces.make_codec_and_contract(experiment, parts)
-    server = pieces.make_server(experiment, parts, codec)
+    cuts = make_cuts(experiment, pieces.load_parts(experiment))
+    server = pieces.make_server(experiment, cuts)
     plan = Plan(
         turn_steps=experiment.turn_steps,
         epochs=experiment.epochs,
@@ -73,19 +77,32 @@ def serve_experiment(  # noqa: PLR0913
     folder.write_experiment(experiment.to_toml())
     coordinator = serve(
         server,
-        contract,
+        cuts.contract,
         plan,
         endpoint,
         folder.checkpoint,
         names=names,
         watch=watch,
-        guard=make_guard(experiment, server, contract, codec),
+        guard=make_guard(experiment, server, cuts.contract),
     )
     folder.write_metrics(coordinator.progress.history)
     if coordinator.finished is None:
         return None
+    if _is_recorded(folder, coordinator):  # the run was over when it was loaded
+        return folder.read_record()
     tensors.save(folder.path / "server.safetensors", server.side.state())
-    record: dict[str, Any] = finite(_record(experiment, server, coordinator))
+    record: dict[str, Any] = finite(
+        {
+            **describe_run(experiment, cuts.contract, server),
+            **_figures(coordinator),
+            "parameters": count_parameters(*cuts[:3]),
+            "detection": detection_record(
+                experiment,
+                coordinator.progress,
+                knows_truth=bool(experiment.trigger),
+            ),
+        }
+    )
     folder.write_record(record)
     return record
 
@@ -99,20 +116,21 @@ def join_experiment(
 ) -> dict[str, Any]:
     """Take part in the run to its end and return this client's figures."""
     dataset = pieces.load_dataset(experiment, membership.data_dir)
-    parts = pieces.load_parts(experiment)
-    codec, contract = pieces.make_codec_and_contract(experiment, parts)
+    cuts = make_cuts(experiment, pieces.load_parts(experiment))
     batches = [
         pieces.make_batches(experiment, dataset.train, held, index)
         for index, held in enumerate(split_data(experiment, dataset))
     ]
-    pieces.check_single_samples(batches, [parts.whole, codec.encoder, codec.decoder])
-    side = pieces.make_client_side(experiment, parts, codec)
+    codec = cuts.codec
+    modules = [cuts.parts.whole, codec.encoder, codec.decoder]
+    pieces.check_single_samples(batches, modules)
+    side = pieces.make_client_side(experiment, cuts)
     meter = ByteMeter()
     client = pieces.make_client(experiment, side, _not_connected)
     client.inspector = make_inspector(experiment, side)
     finished = join(
         client,
-        contract,
+        cuts.contract,
         endpoint,
         name=membership.name,
         batches=lambda index: poisoned(experiment, batches[index], index),
@@ -141,28 +159,32 @@ def predict_experiment(
 ) -> tuple[list[int], list[int]]:
     """Return predictions and labels of the test set."""
     dataset = pieces.load_dataset(experiment, data_dir)
-    parts = pieces.load_parts(experiment)
-    codec, contract = pieces.make_codec_and_contract(experiment, parts)
-    side = pieces.make_client_side(experiment, parts, codec)
+    cuts = make_cuts(experiment, pieces.load_parts(experiment))
+    side = pieces.make_client_side(experiment, cuts)
+    client = pieces.make_client(experiment, side, _not_connected)
     if folder is not None:
         side.load(tensors.load(folder / "client.safetensors"))
-    client = pieces.make_client(experiment, side, _not_connected)
     predictions: list[int] = []
     labels: list[int] = []
-    with predicting(client, contract, endpoint, name=name, key=key):
+    with predicting(client, cuts.contract, endpoint, name=name, key=key):
         for inputs, truth in pieces.TestBatches(dataset.test, EVALUATION_BATCH):
             predictions += client.predict(inputs).argmax(1).tolist()
             labels += truth.tolist()
     return predictions, labels
 
 
-def _record(
-    experiment: Experiment, server: Server, coordinator: Coordinator
-) -> dict[str, Any]:
+def _is_recorded(folder: RunFolder, coordinator: Coordinator) -> bool:
+    """Say whether the record at hand is of these very steps, with all their bytes."""
+    if not folder.record_file.is_file():
+        return False
+    return bool(folder.read_record()["steps"] == coordinator.progress.steps)
+
+
+def _figures(coordinator: Coordinator) -> dict[str, Any]:
     progress = coordinator.progress
     last = progress.history[-1] if progress.history else {}
+    epochs, rounds = coordinator.position
     return {
-        **describe_run(experiment, coordinator.contract, server.side.codec),
         "test_accuracy": last.get("test_accuracy"),
         "best_test_accuracy": progress.best_accuracy if progress.history else None,
         "test_loss": last.get("test_loss"),
@@ -170,15 +192,14 @@ def _record(
         "stopped_by": coordinator.finished.reason if coordinator.finished else "",
         "steps": progress.steps,
         "samples": progress.samples,
+        "epochs": epochs,
+        "rounds": rounds,
         "seconds": round(progress.seconds, 3),
         "step_ratio": step_ratio(progress, coordinator.contract),
         "bytes": progress.bytes,
         "clients": {
             member.name: member.meter.by_kind() for member in coordinator.members
         },
-        "detection": detection_record(
-            experiment, progress, knows_truth=bool(experiment.trigger)
-        ),
     }
 
 

@@ -47,6 +47,8 @@ def make_hijacker(
     """Return a server that hijacks, with the test images as its public ones."""
     if not experiment.hijack:
         return None
+    if set(experiment.format.split(",")) != {"fp32"}:
+        raise ConfigError(f"a hijacker writes fp32 only, got {experiment.format!r}")
 
     def forward(code: Code) -> Code:
         server.side.set_training(False)

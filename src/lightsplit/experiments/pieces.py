@@ -14,14 +14,21 @@ import torch
 from torch import Tensor, nn
 
 from lightsplit import seeding
-from lightsplit.codecs import CODECS, Codec, Projection
+from lightsplit.codecs import Codec, Projection
 from lightsplit.data import DATASETS, Batches, Dataset, Samples, data_folder
 from lightsplit.errors import ConfigError
 from lightsplit.experiments.config import FACTS, Experiment
+from lightsplit.experiments.cuts import Cuts, make_formats
 from lightsplit.experiments.weights import load_weights
 from lightsplit.models import MODELS
-from lightsplit.protocol import Contract
-from lightsplit.runtime import Client, ClientSide, OptimizerFactory, Server, ServerSide
+from lightsplit.runtime import (
+    Client,
+    ClientSide,
+    HandOff,
+    OptimizerFactory,
+    Server,
+    ServerSide,
+)
 from lightsplit.splitting import SplitModel
 from lightsplit.transports import Send
 
@@ -74,78 +81,42 @@ def load_parts(experiment: Experiment) -> SplitModel:
     return zoo.split()
 
 
-def make_codec_and_contract(
-    experiment: Experiment, parts: SplitModel
-) -> tuple[Codec, Contract]:
-    """Return the codec for the model's cut and the contract for both."""
-    shapes = _cut_shapes(parts, FACTS[experiment.dataset][0])
-    codec = make_codec(experiment, shapes[0])
-    return codec, _make_contract(experiment, shapes, codec)
-
-
-def make_codec(
-    experiment: Experiment, shape: tuple[int, ...], *, weights_of: str = "codec"
-) -> Codec:
-    """Return the codec; its learned weights, if any, are drawn for ``weights_of``."""
-    try:
-        with seeding.scope(experiment.seed, weights_of):
-            return CODECS.create(
-                experiment.codec,
-                shape=shape,
-                ratio=experiment.ratio,
-                seed=seeding.derive(experiment.seed, "projection"),
-                **experiment.codec_options(),
-            )
-    except RuntimeError as error:  # torch's word for too little memory
-        raise ConfigError(f"cannot make {experiment.codec}: {error}") from error
-
-
-def make_server(experiment: Experiment, parts: SplitModel, codec: Codec) -> Server:
+def make_server(experiment: Experiment, cuts: Cuts) -> Server:
     """Return the server with its side on the experiment's device."""
-    device = make_device(experiment.device)
-    for module in (parts.backbone, parts.tail, codec.decoder):
-        if module is not None:
-            module.to(device)
+    parts, codec, output_codec = cuts.parts, cuts.codec, cuts.output_codec
+    tail = None if experiment.topology == "u" else parts.tail
+    encoder = None if output_codec is None else output_codec.encoder
+    _move(experiment, parts.backbone, tail, codec.decoder, encoder)
     side = ServerSide(
         parts.backbone,
         codec,
         make_optimizer(experiment),
-        tail=None if experiment.topology == "u" else parts.tail,
+        tail=tail,
+        output_codec=output_codec,
         freeze_backbone=experiment.freeze_backbone,
     )
-    return Server(side, seed=experiment.seed)
+    return Server(side, seed=experiment.seed, formats=make_formats(experiment))
 
 
-def make_client_side(
-    experiment: Experiment, parts: SplitModel, codec: Codec
-) -> ClientSide:
+def make_client_side(experiment: Experiment, cuts: Cuts) -> ClientSide:
     """Return a client side that holds the very parts that are given."""
-    device = make_device(experiment.device)
-    tail = parts.tail if experiment.topology == "u" else None
-    for module in (parts.head, tail, codec.encoder):
-        if module is not None:
-            module.to(device)
-    return ClientSide(parts.head, tail, codec, make_optimizer(experiment))
+    tail = cuts.parts.tail if experiment.topology == "u" else None
+    _move(experiment, cuts.parts.head, tail, cuts.codec.encoder)
+    return ClientSide(
+        cuts.parts.head,
+        tail,
+        cuts.codec,
+        make_optimizer(experiment),
+        output_codec=cuts.output_codec,
+    )
 
 
-def make_client_sides(
-    experiment: Experiment, parts: SplitModel, codec: Codec
-) -> list[ClientSide]:
+def make_client_sides(experiment: Experiment, cuts: Cuts) -> list[ClientSide]:
     """Return the side of each client: one and the same, or copies."""
     if experiment.heads == "shared":
-        return [make_client_side(experiment, parts, codec)] * experiment.clients
+        return [make_client_side(experiment, cuts)] * experiment.clients
     return [
-        make_client_side(
-            experiment,
-            SplitModel(
-                copy.deepcopy(parts.head),
-                parts.backbone,
-                copy.deepcopy(parts.tail),
-                parts.whole,
-            ),
-            private_codec(codec),
-        )
-        for _ in range(experiment.clients)
+        make_client_side(experiment, _private(cuts)) for _ in range(experiment.clients)
     ]
 
 
@@ -160,6 +131,8 @@ def make_client(
         wcc=experiment.wcc,
         seed=experiment.seed,
         device=make_device(experiment.device),
+        formats=make_formats(experiment),
+        hand_off=HandOff(side, experiment.hand_off, seed=experiment.seed),
     )
 
 
@@ -214,38 +187,20 @@ def make_device(name: str) -> torch.device:
     return device
 
 
-def _cut_shapes(
-    parts: SplitModel, input_shape: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the shapes of an activation and of an output, without the batch."""
-    parts.whole.eval()
-    with torch.no_grad():
-        activation = parts.head(torch.zeros(1, *input_shape))
-        output = parts.backbone(activation)
-    return tuple(activation.shape[1:]), tuple(output.shape[1:])
+def _move(experiment: Experiment, *modules: nn.Module | None) -> None:
+    device = make_device(experiment.device)
+    for module in modules:
+        if module is not None:
+            module.to(device)
 
 
-def _make_contract(
-    experiment: Experiment,
-    shapes: tuple[tuple[int, ...], tuple[int, ...]],
-    codec: Codec,
-) -> Contract:
-    return Contract(
-        model=experiment.model,
-        cut=experiment.cut,
-        topology=experiment.topology,
-        heads=experiment.heads,
-        activation_shape=shapes[0],
-        output_shape=shapes[1],
-        codec=experiment.codec,
-        codec_options={
-            "seed": seeding.derive(experiment.seed, "projection"),
-            **experiment.codec_options(),
-        },
-        code_size=codec.code_size,
-        fingerprint=codec.fingerprint,
-        seed=experiment.seed,
-        clients=experiment.clients,
-        batch_size=experiment.batch_size,
-        turn_steps=experiment.turn_steps,
+def _private(cuts: Cuts) -> Cuts:
+    """Return the cuts with a head, a tail and an encoder of their own."""
+    parts = cuts.parts
+    copied = SplitModel(
+        copy.deepcopy(parts.head),
+        parts.backbone,
+        copy.deepcopy(parts.tail),
+        parts.whole,
     )
+    return cuts._replace(parts=copied, codec=private_codec(cuts.codec))

@@ -9,14 +9,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from lightsplit.codecs import Codec
+from lightsplit.codecs import Codec, OutputCodec
 from lightsplit.experiments.backdoors import detection_record, measure_backdoor
 from lightsplit.experiments.build import Job
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.inspection import SHOWN, hijack_record, inspection_record
 from lightsplit.protocol import STEP_KINDS, Contract
 from lightsplit.protocol.messages import LOSS_BYTES
-from lightsplit.runtime import Side
+from lightsplit.runtime import Server
+from lightsplit.splitting import SplitModel
 from lightsplit.training import Progress, Trainer
 
 RECORD_VERSION = 1
@@ -27,7 +28,7 @@ def make_record(job: Job) -> dict[str, Any]:
     trainer, progress = job.trainer, job.trainer.progress
     last = progress.history[-1]
     return {
-        **describe_run(job.experiment, job.contract, job.codec),
+        **describe_run(job.experiment, job.contract, trainer.server),
         "test_accuracy": last["test_accuracy"],
         "best_test_accuracy": progress.best_accuracy,
         "test_loss": last["test_loss"],
@@ -40,7 +41,7 @@ def make_record(job: Job) -> dict[str, Any]:
         "seconds": round(progress.seconds, 3),
         "step_ratio": step_ratio(progress, job.contract),
         "bytes": progress.bytes,
-        "parameters": _parameters(job),
+        "parameters": count_parameters(job.parts, job.codec, job.output_codec),
         "label_histogram": job.histogram.tolist(),
         "backdoor": measure_backdoor(job.experiment, job.witnesses(), job.test),
         "detection": detection_record(job.experiment, progress),
@@ -50,9 +51,10 @@ def make_record(job: Job) -> dict[str, Any]:
 
 
 def describe_run(
-    experiment: Experiment, contract: Contract, codec: Codec
+    experiment: Experiment, contract: Contract, server: Server
 ) -> dict[str, Any]:
     """Return what was run, with what, and on what."""
+    codec = server.side.codec
     return {
         "record_version": RECORD_VERSION,
         "experiment": experiment.model_dump(),
@@ -60,6 +62,8 @@ def describe_run(
         "activation_size": codec.activation_size,
         "code_size": codec.code_size,
         "ratio": codec.ratio,
+        "code_bits": 8 * server.formats.layout("code", codec.layout(1)).code_bytes,
+        "output_size": contract.output_size,
         "contract": contract.digest,
         "versions": {
             "lightsplit": version("lightsplit"),
@@ -103,17 +107,19 @@ def _end(trainer: Trainer) -> str:
     return "patience" if trainer.is_out_of_patience else "schedule"
 
 
-def _parameters(job: Job) -> dict[str, int]:
-    client, server = job.trainer.clients[0].side, job.trainer.server.side
+def count_parameters(
+    parts: SplitModel, codec: Codec, output_codec: OutputCodec | None
+) -> dict[str, int]:
+    """Return the parameters of each part of the model and of its codecs."""
     return {
-        "head": _count(client, "head"),
-        "backbone": _count(server, "backbone"),
-        "tail": _count(client, "tail") + _count(server, "tail"),
-        "encoder": _count(client, "encoder"),
-        "decoder": _count(server, "decoder"),
+        "head": _count(parts.head),
+        "backbone": _count(parts.backbone),
+        "tail": _count(parts.tail),
+        "encoder": _count(codec.encoder),
+        "decoder": _count(codec.decoder),
+        "output_encoder": _count(output_codec.encoder if output_codec else None),
     }
 
 
-def _count(side: Side, name: str) -> int:
-    module: nn.Module | None = dict(side.modules.items()).get(name)
-    return sum(p.numel() for p in module.parameters()) if module is not None else 0
+def _count(module: nn.Module | None) -> int:
+    return 0 if module is None else sum(p.numel() for p in module.parameters())

@@ -4,6 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
+from lightsplit.codecs.output import widened_tail
 from lightsplit.errors import ConfigError
 from lightsplit.experiments.build import Job, build
 from lightsplit.experiments.config import Experiment
@@ -82,15 +85,19 @@ def _save_models(job: Job, path: Path) -> None:
     """Write the whole model under its own names; with private heads one per client."""
     clients = job.trainer.clients
     if job.trainer.has_shared_heads:
-        tensors.save(path / "model.safetensors", merge(job.parts).state_dict())
+        parts = _whole_parts(job, job.parts.head, job.parts.tail)
+        tensors.save(path / "model.safetensors", merge(parts).state_dict())
         return
     for index, client in enumerate(clients):
         modules = client.side.modules
-        parts = SplitModel(
-            head=modules["head"],
-            backbone=job.parts.backbone,
-            tail=modules["tail"] if client.side.has_tail else job.parts.tail,
-            whole=job.parts.whole,
-        )
+        tail = modules["tail"] if client.side.has_tail else job.parts.tail
+        parts = _whole_parts(job, modules["head"], tail)
         name = f"model-{index}.safetensors"
         tensors.save(path / name, merge(parts).state_dict())
+
+
+def _whole_parts(job: Job, head: nn.Module, tail: nn.Module | None) -> SplitModel:
+    """Return the parts with a tail for whole outputs, as the model has it."""
+    if job.output_codec is not None and tail is not None:
+        tail = widened_tail(tail, job.output_codec)
+    return SplitModel(head, job.parts.backbone, tail, job.parts.whole)

@@ -1,10 +1,12 @@
 """Messages, the contract and the serialiser: what the two sides say to each other."""
 
+from lightsplit.formats import STEP_KINDS
 from lightsplit.protocol.contract import PROTOCOL_VERSION, Contract
 from lightsplit.protocol.control import (
     Control,
     Finished,
     Grant,
+    Heard,
     Hello,
     Ready,
     Refusal,
@@ -12,7 +14,6 @@ from lightsplit.protocol.control import (
     Welcome,
 )
 from lightsplit.protocol.messages import (
-    STEP_KINDS,
     CodeGradient,
     CodeMessage,
     OutputGradient,
@@ -44,6 +45,7 @@ __all__ = [
     "Expectation",
     "Finished",
     "Grant",
+    "Heard",
     "Hello",
     "Limits",
     "Message",

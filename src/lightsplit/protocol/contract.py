@@ -11,7 +11,7 @@ from typing import Any
 
 from lightsplit.errors import ContractError
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,12 @@ class Contract:
         clients: how many take part.
         batch_size: the largest batch of a step.
         turn_steps: steps per turn; 0 is a whole epoch.
+        format: wire formats of the four messages.
+        rounding: how their numbers are rounded.
+        output_codec: name of the codec at the back cut.
+        output_size: values per sample at the back cut; 0 is the whole output.
+        output_fingerprint: of what the output codec drew from its seed.
+        hand_off: format of a side that travels.
     """
 
     model: str
@@ -49,6 +55,12 @@ class Contract:
     clients: int
     batch_size: int
     turn_steps: int
+    format: str = "fp32"
+    rounding: str = ""
+    output_codec: str = "raw"
+    output_size: int = 0
+    output_fingerprint: str = ""
+    hand_off: str = "fp32"
     version: int = field(default=PROTOCOL_VERSION)
 
     def to_json(self) -> str:
@@ -73,13 +85,13 @@ class Contract:
         """SHA-256 of the canonical text."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
-    def check_same(self, theirs: "Contract") -> None:
-        """Raise with every term that differs, ours beside theirs."""
-        mine, other = asdict(self), asdict(theirs)
+    def check_same(self, client: "Contract") -> None:
+        """Raise with every term in which a client's contract differs from this one."""
+        mine, theirs = asdict(self), asdict(client)
         different = [
-            f"{name}: {mine[name]!r} here, {other[name]!r} there"
+            f"{name}: client has {theirs[name]!r}, server has {mine[name]!r}"
             for name in mine
-            if mine[name] != other[name]
+            if mine[name] != theirs[name]
         ]
         if different:
             raise ContractError("the contracts differ in " + "; ".join(different))

@@ -8,8 +8,10 @@
       … the four messages of each step, steps times; codes and outputs of the test set …
     TurnDone(turn, sealed side)     ──►
                                     ◄──  Grant(…) for its next turn, or Finished
+    Heard()                         ──►  after Finished; the stream ends
 
-A client always waits for the answer to what it sent; the server never speaks first.
+A client always waits for the answer to what it sent, but for the last, which has none;
+the server never speaks first.
 """
 
 from dataclasses import dataclass
@@ -100,6 +102,11 @@ class Finished:
 
 
 @dataclass(frozen=True)
+class Heard:
+    """Client to server: I know that the run is over."""
+
+
+@dataclass(frozen=True)
 class Refusal:
     """Server to client: no, and why. ``code`` is one of protocol.wire.REFUSALS."""
 
@@ -107,4 +114,4 @@ class Refusal:
     text: str
 
 
-Control = Hello | Welcome | Ready | Grant | TurnDone | Finished | Refusal
+Control = Hello | Welcome | Ready | Grant | TurnDone | Finished | Heard | Refusal

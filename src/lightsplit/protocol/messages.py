@@ -7,7 +7,8 @@
 
 A forward pass outside training (``is_training`` false) is answered by an OutputMessage in
 both topologies and leaves no trace at the server. Tensors in a message belong to no
-autograd graph: a graph never crosses the cut.
+autograd graph: a graph never crosses the cut. They are what travels: numbers as the wire
+format writes them (lightsplit.formats reads them), scales among the side tensors.
 """  # noqa: E501
 
 from dataclasses import dataclass
@@ -65,11 +66,17 @@ class OutputGradient:
     client: int
     step: int
     gradient: Tensor
+    side: tuple[Tensor, ...] = ()
+
+    @property
+    def written(self) -> Code:
+        """The gradient as it travels."""
+        return Code(self.gradient, self.side)
 
     @property
     def payload_bytes(self) -> int:
         """Bytes of the gradient."""
-        return self.gradient.nbytes
+        return code_bytes(self.written)
 
 
 @dataclass(frozen=True)
@@ -81,16 +88,21 @@ class CodeGradient:
     step: int
     gradient: Tensor
     loss: float | None = None
+    side: tuple[Tensor, ...] = ()
+
+    @property
+    def written(self) -> Code:
+        """The gradient as it travels."""
+        return Code(self.gradient, self.side)
 
     @property
     def payload_bytes(self) -> int:
         """Bytes of the gradient, and of the loss where it is sent."""
-        return self.gradient.nbytes + (0 if self.loss is None else LOSS_BYTES)
+        return code_bytes(self.written) + (0 if self.loss is None else LOSS_BYTES)
 
 
 Request = CodeMessage | OutputGradient
 Reply = OutputMessage | CodeGradient
-STEP_KINDS = ("code", "output", "output_gradient", "code_gradient")
 
 
 def code_bytes(code: Code) -> int:

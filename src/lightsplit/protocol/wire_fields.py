@@ -37,8 +37,9 @@ def tag(field: int) -> bytes:
 
 def read_varint(body: memoryview, at: int) -> tuple[int, int]:
     """Return the whole number at ``at``, and where it ends."""
-    if at < len(body) and body[at] < 0x80:
-        return body[at], at + 1
+    number = body[at] if at < len(body) else 0x80
+    if number < 0x80:
+        return number, at + 1
     number = 0
     for place, byte in enumerate(body[at : at + 10]):
         number |= (byte & 0x7F) << 7 * place
@@ -51,12 +52,12 @@ def split(
     body: memoryview, big: frozenset[int]
 ) -> tuple[bytes, list[tuple[int, memoryview]]]:
     """Return all small fields together, and each of the ``big`` ones by its number."""
-    small: list[memoryview] = []
+    small = b""
     found: list[tuple[int, memoryview]] = []
-    end, whole = 0, len(body)
+    end, kept, whole = 0, 0, len(body)
     for _ in range(_MOST_FIELDS):
         if end == whole:
-            return b"".join(small), found
+            return small + body[kept:], found
         begin = end
         key, start = read_varint(body, begin)
         if key & 7 == _BYTES:
@@ -68,8 +69,8 @@ def split(
             raise ProtocolError("a field longer than its message", code="malformed")
         if key & 7 == _BYTES and key >> 3 in big:
             found.append((key >> 3, body[start:end]))
-        else:
-            small.append(body[begin:end])
+            small += body[kept:begin]
+            kept = end
     raise ProtocolError("more fields than any message has", code="malformed")
 
 

@@ -8,6 +8,7 @@ Both are asked while a message is still bytes, before a tensor is made of it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -22,6 +23,7 @@ _Batches = dict[Layout, set[int]]
 
 _STEP_KINDS = {kind.name for kind in KINDS.values() if kind.tensors}
 _SIDE_KINDS = {kind.name for kind in KINDS.values() if kind.side}
+_REMEMBERED = 1024  # claims
 _HEAD_ROOM = 4096  # more than dtypes, shapes, numbers and lengths ever take
 
 
@@ -65,16 +67,20 @@ class Expectation:
         output: the same at the back cut; without it the contract's output shape in
             float32, and in the vanilla topology, whose logits the contract does not
             describe, any float32.
+        code_gradient, output_gradient: the same of what comes back; without them the
+            values alone.
         evaluation_batch: the largest batch outside training; without it that of a step.
         label: of one sample.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         contract: Contract,
         layout: LayoutOf,
         *,
         output: LayoutOf | None = None,
+        code_gradient: LayoutOf | None = None,
+        output_gradient: LayoutOf | None = None,
         evaluation_batch: int | None = None,
         label: TensorSpec = TensorSpec((), torch.int64),  # noqa: B008  frozen
     ) -> None:
@@ -87,9 +93,11 @@ class Expectation:
         self._codes = _batches(layout, largest)
         self._is_any_output = self._is_vanilla and output is None
         self._outputs = _batches(output or _plain(contract.output_shape), largest)
-        self._code_gradients = _values_only(self._codes)
-        self._output_gradients = _values_only(self._outputs)
+        self._code_gradients = _returned(code_gradient, self._codes)
+        self._output_gradients = _returned(output_gradient, self._outputs)
         self._bytes = self._most_bytes(largest)
+        # Most messages of a run claim the same: those that were legal are remembered.
+        self.check = lru_cache(_REMEMBERED)(self._check)
         self._checks = {
             "code": self._check_code,
             "output": self._check_output,
@@ -101,19 +109,20 @@ class Expectation:
         """Return the most bytes of a message of ``kind``; None where it is not said."""
         return self._bytes.get(kind)
 
-    def check(self, kind: str, claim: Claim) -> None:
+    def _check(self, kind: str, claim: Claim) -> None:
         """Raise unless a message of a step may be of the shapes it claims."""
         self._checks[kind](claim)
 
     def _most_bytes(self, largest: int) -> dict[str, int]:
         labels = self._label.bytes * largest
         code = max(layout.code_bytes for layout in self._codes)
-        code_gradient = max(layout.gradient_bytes for layout in self._codes)
+        code_gradient = max(layout.code_bytes for layout in self._code_gradients)
         most = {"code": code + labels, "code_gradient": code_gradient}
         if not self._is_any_output:
             most["output"] = max(layout.code_bytes for layout in self._outputs)
         most["output_gradient"] = max(
-            0 if self._is_vanilla else layout.gradient_bytes for layout in self._outputs
+            0 if self._is_vanilla else layout.code_bytes
+            for layout in self._output_gradients
         )
         return {kind: count + _HEAD_ROOM for kind, count in most.items()}
 
@@ -123,34 +132,34 @@ class Expectation:
         if self._is_vanilla and claim.is_training:
             self._check_labels(claim.labels, sizes)
         elif claim.labels is not None:
-            raise _wrong("code", "no labels here", _text(claim.labels))
+            raise _wrong("code", "no labels here", str(claim.labels))
 
     def _check_labels(self, labels: TensorSpec | None, sizes: list[int]) -> None:
         legal = [
             TensorSpec((size, *self._label.shape), self._label.dtype) for size in sizes
         ]
         if labels not in legal:
-            got = "none" if labels is None else _text(labels)
-            raise _wrong("code", f"labels of {_text(legal[0])}", got)
+            got = "none" if labels is None else str(labels)
+            raise _wrong("code", f"labels of {legal[0]}", got)
 
     def _check_output(self, claim: Claim) -> None:
         if not self._is_any_output:
             got = Layout(claim.values, claim.side)
             self._sizes("output", got, self._outputs, False)
         elif claim.values.dtype != torch.float32 or claim.side:
-            raise _wrong("output", "one tensor of float32", _text(claim.values))
+            raise _wrong("output", "one tensor of float32", str(claim.values))
 
     def _check_output_gradient(self, claim: Claim) -> None:
         if self._is_vanilla:
             raise ProtocolError("the vanilla topology has no output gradient")
-        got = Layout(claim.values)
+        got = Layout(claim.values, claim.side)
         self._sizes("output_gradient", got, self._output_gradients, True)
 
     def _check_code_gradient(self, claim: Claim) -> None:
         if claim.has_loss != self._is_vanilla:
             expected = "a loss" if self._is_vanilla else "no loss"
             raise ProtocolError(f"code_gradient: expected {expected}", code="malformed")
-        got = Layout(claim.values)
+        got = Layout(claim.values, claim.side)
         self._sizes("code_gradient", got, self._code_gradients, True)
 
     def _sizes(
@@ -160,10 +169,8 @@ class Expectation:
         bound = self._bounds[is_training]
         sizes = [size for size in known.get(got, ()) if size <= bound]
         if not sizes:
-            first = _layout_text(next(iter(known)))
-            raise _wrong(
-                kind, f"a batch of 1 to {bound}, one is {first}", _layout_text(got)
-            )
+            first = next(iter(known))
+            raise _wrong(kind, f"a batch of 1 to {bound}, one is {first}", str(got))
         return sizes
 
 
@@ -180,24 +187,18 @@ def _batches(layout: LayoutOf, largest: int) -> _Batches:
     return found
 
 
-def _values_only(known: _Batches) -> _Batches:
+def _returned(layout: LayoutOf | None, known: _Batches) -> _Batches:
     """Return the layouts of gradients: nothing comes back for side information."""
     found: _Batches = {}
-    for layout, sizes in known.items():
-        found.setdefault(Layout(layout.values), set()).update(sizes)
+    for plain, sizes in known.items():
+        for size in sizes:
+            back = Layout(plain.values) if layout is None else layout(size)
+            found.setdefault(back, set()).add(size)
     return found
 
 
 def _plain(shape: tuple[int, ...]) -> LayoutOf:
     return lambda size: Layout(TensorSpec((size, *shape)))
-
-
-def _text(spec: TensorSpec) -> str:
-    return f"{str(spec.dtype).removeprefix('torch.')} {spec.shape}"
-
-
-def _layout_text(layout: Layout) -> str:
-    return " with ".join(_text(spec) for spec in (layout.values, *layout.side))
 
 
 def _wrong(kind: str, expected: str, got: str) -> ProtocolError:

@@ -9,6 +9,7 @@ limit of the kind; that is read from the first bytes, in parts too.
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from torch import Tensor
@@ -26,6 +27,10 @@ _Big = list[tuple[int, memoryview]]
 
 _COUNTS = {"side": (0, 16), "labels": (0, 1)}  # of the tensors of one message
 _PART_DATA = frozenset({pb.Part.DATA_FIELD_NUMBER})
+_BY_FIRST_BYTE: dict[int, Kind | None] = {
+    tag(PART)[0]: None,
+    **{tag(number)[0]: kind for number, kind in KINDS.items()},
+}
 
 
 def from_frames(
@@ -78,14 +83,15 @@ class Reader:
     def _read(self, frame: bytes) -> Message | None:
         if len(frame) > PART_BYTES:
             raise _too_large("frame", len(frame), PART_BYTES)
-        number, start, end = _opened(frame)
-        if number == PART:
+        view = memoryview(frame)
+        kind, start, end = _opened(view)
+        if kind is None:
             _check_end("part", end, len(frame))
-            return self._join(*_part(memoryview(frame)[start:]))
+            return self._join(*_part(view[start:]))
         if self._total:
             raise ProtocolError(f"expected part {self._parts} of a message")
-        self._check_total(KINDS[number].name, end, len(frame))
-        return self._message(KINDS[number], memoryview(frame)[start:])
+        self._check_total(kind.name, end, len(frame))
+        return self._message(kind, view[start:])
 
     def _join(self, index: int, total: int, data: memoryview) -> Message | None:
         if not self._total:
@@ -104,17 +110,18 @@ class Reader:
         """Check what a first part says of the whole before any of it is kept."""
         if not total:
             raise ProtocolError("the first part of a message is missing")
-        number, _, end = _opened(data)
-        if number == PART:
+        kind, _, end = _opened(data)
+        if kind is None:
             raise ProtocolError("a part inside a part", code="malformed")
-        self._check_total(KINDS[number].name, end, total)
+        self._check_total(kind.name, end, total)
         self._total = total
 
     def _whole(self) -> Message:
-        joined = self._joined
+        view = memoryview(self._joined)
         self._forget()
-        number, start, _ = _opened(joined)
-        return self._message(KINDS[number], memoryview(joined)[start:])
+        kind, start, _ = _opened(view)
+        assert kind is not None  # noqa: S101  as it began
+        return self._message(kind, view[start:])
 
     def _forget(self) -> None:
         self._joined, self._total, self._parts = bytearray(), 0, 0
@@ -142,28 +149,25 @@ class Reader:
     ) -> dict[str, Any]:
         """Return what a step's message holds, all of it checked before one is made."""
         found = [(kind.tensors[field], *received(body)) for field, body in big]
-        _check_names(kind, [name for name, _, _ in found])
+        _check_names(kind.number, tuple([name for name, _, _ in found]))
         if self.expectation is not None:
             self.expectation.check(kind.name, _claim(found, scalars))
-        return _contents(
-            kind,
-            [
-                (name, tensor_of(spec, data, f"{kind.name}.{name}"))
-                for name, spec, data in found
-            ],
-        )
+        tensors = [
+            (name, tensor_of(spec, data, f"{kind.name}.{name}"))
+            for name, spec, data in found
+        ]
+        return _contents(kind, tensors)
 
 
-def _opened(frame: bytes | bytearray | memoryview) -> tuple[int, int, int]:
-    """Return which field of the oneof a frame is, where it starts and where it ends."""
+def _opened(frame: memoryview) -> tuple[Kind | None, int, int]:
+    """Return the kind in a frame (None: a part), where it starts and where it ends."""
     first = frame[0] if frame else 0
-    number = first >> 3
-    if tag(number) != bytes((first,)) or (number != PART and number not in KINDS):
+    if first not in _BY_FIRST_BYTE:
         raise ProtocolError(
             f"no message begins with byte {first}", code="unknown-message"
         )
-    length, start = read_varint(memoryview(frame), 1)
-    return number, start, start + length
+    length, start = read_varint(frame, 1)
+    return _BY_FIRST_BYTE[first], start, start + length
 
 
 def _part(body: memoryview) -> tuple[int, int, memoryview]:
@@ -187,14 +191,17 @@ def _scalars(kind: Kind, small: Any) -> dict[str, Any]:
     for name in kind.optional:
         if not small.HasField(name):
             known[name] = None
-    for name, scalar in known.items():
-        if isinstance(scalar, float) and not math.isfinite(scalar):
-            raise ProtocolError(f"{kind.name}.{name} is {scalar}", code="not-finite")
+        elif not math.isfinite(known[name]):
+            raise ProtocolError(
+                f"{kind.name}.{name} is {known[name]}", code="not-finite"
+            )
     return known
 
 
-def _check_names(kind: Kind, names: list[str]) -> None:
+@lru_cache(maxsize=64)
+def _check_names(number: int, names: tuple[str, ...]) -> None:
     """Raise unless each tensor is there once; labels may be absent, sides many."""
+    kind = KINDS[number]
     for name in kind.tensors.values():
         fewest, most = _COUNTS.get(name, (1, 1))
         if not fewest <= names.count(name) <= most:
@@ -221,10 +228,11 @@ def _claim(
 def _contents(kind: Kind, tensors: Sequence[tuple[str, Tensor]]) -> dict[str, Any]:
     """Return the fields of the dataclass that its tensors fill."""
     known: dict[str, Any] = dict(tensors)
-    if "values" in known:
-        sides = tuple(tensor for name, tensor in tensors if name == "side")
-        known.pop("side", None)
-        known[kind.name] = Code(known.pop("values"), sides)
+    sides = tuple(tensor for name, tensor in tensors if name == "side")
+    if "gradient" in known:
+        return {**known, "side": sides}
+    known.pop("side", None)
+    known[kind.name] = Code(known.pop("values"), sides)
     return known
 
 

@@ -10,7 +10,6 @@ that kernels take the same path and give the same bits. Little-endian machines o
 import math
 from functools import lru_cache
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -51,8 +50,7 @@ def tensor_head(
 
 def data_of(tensor: Tensor) -> memoryview:
     """Return the numbers of ``tensor``, row by row; its own memory where it can be."""
-    plain = tensor.detach().cpu().contiguous()
-    return plain.reshape(-1).view(torch.uint8).numpy().data
+    return _memory_of(tensor.detach().cpu().contiguous())
 
 
 def received(body: memoryview) -> tuple[TensorSpec, memoryview]:
@@ -71,12 +69,17 @@ def tensor_of(spec: TensorSpec, data: memoryview, name: str) -> Tensor:
             f"got {len(data)}",
             code="malformed",
         )
-    memory = torch.empty(len(data), dtype=torch.uint8)
-    memory.numpy()[:] = np.frombuffer(data, np.uint8)
-    tensor = memory.view(spec.dtype).view(spec.shape)
+    tensor = torch.empty(spec.shape, dtype=spec.dtype)
+    _memory_of(tensor)[:] = data
     if not _is_finite(tensor):
         raise ProtocolError(f"{name}: a number is not finite", code="not-finite")
     return tensor
+
+
+def _memory_of(tensor: Tensor) -> memoryview:
+    """Return the bytes of a tensor that lies in one piece."""
+    known = tensor.view(torch.int16) if tensor.dtype == torch.bfloat16 else tensor
+    return memoryview(known.numpy()).cast("B")  # type: ignore[arg-type]
 
 
 def _is_finite(tensor: Tensor) -> bool:

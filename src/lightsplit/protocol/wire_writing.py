@@ -89,8 +89,8 @@ def _contents(message: Message) -> list[tuple[int, Tensor | bytes]]:
             return found if labels is None else [*found, (_LABELS, labels)]
         case OutputMessage(output=code):
             return _tensors(code)
-        case OutputGradient(gradient=gradient) | CodeGradient(gradient=gradient):
-            return [(_VALUES, gradient)]
+        case OutputGradient() | CodeGradient():
+            return _tensors(message.written)
     side: bytes = getattr(message, "side", b"")
     return [(_SEALED_SIDE, side)] if side else []
 

@@ -1,6 +1,7 @@
 """Client and Server: a step from either end, with no knowledge of sockets."""
 
 from lightsplit.runtime.client import BatchSource, Client, Inspector, TurnReport
+from lightsplit.runtime.hand_off import HAND_OFFS, HandOff
 from lightsplit.runtime.server import Loss, Server
 from lightsplit.runtime.side import (
     ClientSide,
@@ -11,9 +12,11 @@ from lightsplit.runtime.side import (
 )
 
 __all__ = [
+    "HAND_OFFS",
     "BatchSource",
     "Client",
     "ClientSide",
+    "HandOff",
     "Inspector",
     "Loss",
     "OptimizerFactory",

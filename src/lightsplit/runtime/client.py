@@ -15,8 +15,9 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from lightsplit import seeding
-from lightsplit.codecs import Code
+from lightsplit.codecs import Code, TensorSpec
 from lightsplit.errors import ConfigError, ProtocolError
+from lightsplit.formats import Stamp, WireFormats
 from lightsplit.losses import within_class_compaction
 from lightsplit.protocol import (
     CodeGradient,
@@ -25,8 +26,10 @@ from lightsplit.protocol import (
     OutputMessage,
     detached,
 )
+from lightsplit.runtime.hand_off import HandOff
 from lightsplit.runtime.server import Loss, gradient_at
-from lightsplit.runtime.side import ClientSide
+from lightsplit.runtime.side import ClientSide, State
+from lightsplit.runtime.written import check_formats, layout_of
 from lightsplit.transports import Send
 
 
@@ -73,7 +76,13 @@ class Client:
         seed: of the run; must be the server's.
         loss: of logits and labels, a mean over the batch.
         device: where the modules are.
+        formats: how numbers travel; must be the server's.
+        hand_off: how a shared side travels; must be the other clients'.
         inspector: looks at what the server sends back.
+
+    Attributes:
+        steps: that were done.
+        residual: what the last hand-off rounded away.
     """
 
     def __init__(  # noqa: PLR0913
@@ -86,6 +95,8 @@ class Client:
         seed: int = 0,
         loss: Loss = cross_entropy,
         device: torch.device | None = None,
+        formats: WireFormats | None = None,
+        hand_off: HandOff | None = None,
         inspector: Inspector | None = None,
     ) -> None:
         if not wcc >= 0:
@@ -100,9 +111,15 @@ class Client:
         self.seed = seed
         self.loss = loss
         self.device = device
+        self.formats = formats or WireFormats(seed=seed)
+        self.hand_off = hand_off or HandOff(side)
+        self.residual: State = {}
         self.inspector = inspector
         self.steps = 0
         self.send = send
+        check_formats(self.formats, code=side.codec)
+        if side.has_tail:
+            check_formats(self.formats, output=side.output_codec)
 
     def step(self, inputs: Tensor, labels: Tensor) -> float:
         """Train on one batch and return its loss (without compaction)."""
@@ -136,8 +153,22 @@ class Client:
         self.side.set_training(False)
         with torch.no_grad():
             code = self.side.encode(inputs.to(self.device))
-            request = CodeMessage(self.index, self.steps, code, is_training=False)
-            return self.side.decode(_output(self.send(request)))
+            request = self._code_message(code, is_training=False)
+            output = _output(self.send(request))
+            if self.side.has_tail:  # logits travel as they are
+                output = self._read_output(output, is_training=False)
+            return self.side.decode(output)
+
+    def hand_on(self) -> State:
+        """Return the side as it travels to the next client."""
+        written, self.residual = self.hand_off.write(
+            self.side.state(), self.residual, client=self.index, step=self.steps
+        )
+        return written
+
+    def take_over(self, written: State) -> None:
+        """Go on with the side that another client handed on."""
+        self.side.load(self.hand_off.read(written))
 
     def _probe(self, labels: Tensor) -> Tensor | None:
         if self.inspector is None:
@@ -146,17 +177,45 @@ class Client:
 
     def _exchange(self, code: Code, labels: Tensor) -> tuple[Tensor, float]:
         """Return the gradient at the code and the loss."""
-        key = (self.index, self.steps)
         if not self.side.has_tail:
-            reply = self.send(CodeMessage(*key, detached(code), labels))
-            return _gradient(reply), _loss(reply)
-        output = _output(self.send(CodeMessage(*key, detached(code))))
+            reply = self.send(self._code_message(code, labels))
+            return self._read_gradient(reply, code), _loss(reply)
+        output = self._read_output(_output(self.send(self._code_message(code))))
         values = output.values.detach().requires_grad_()
         with seeding.scope(self.seed, self.index, self.steps, "tail"):
             loss = self.loss(self.side.decode(Code(values, output.side)), labels)
         loss.backward()  # type: ignore[no-untyped-call]
-        reply = self.send(OutputGradient(*key, gradient_at(values)))
-        return _gradient(reply), loss.item()
+        written = self.formats.write_gradient(
+            self._stamp(OutputGradient.kind),
+            self.side.output_codec,
+            gradient_at(values),
+        )
+        reply = self.send(
+            OutputGradient(self.index, self.steps, written.values, written.side)
+        )
+        return self._read_gradient(reply, code), loss.item()
+
+    def _code_message(
+        self, code: Code, labels: Tensor | None = None, *, is_training: bool = True
+    ) -> CodeMessage:
+        stamp = self._stamp(CodeMessage.kind, is_training=is_training)
+        written = self.formats.write(stamp, detached(code))
+        return CodeMessage(self.index, self.steps, written, labels, is_training)
+
+    def _read_output(self, written: Code, *, is_training: bool = True) -> Code:
+        stamp = self._stamp(OutputMessage.kind, is_training=is_training)
+        plain = layout_of(self.side.output_codec, len(written.values))
+        return self.formats.read(stamp, written, plain)
+
+    def _read_gradient(self, reply: object, code: Code) -> Tensor:
+        stamp = self._stamp(CodeGradient.kind)
+        values = TensorSpec(tuple(code.values.shape))
+        return self.formats.read_gradient(
+            stamp, self.side.codec, _gradient(reply), values
+        )
+
+    def _stamp(self, kind: str, *, is_training: bool = True) -> Stamp:
+        return Stamp(kind, self.index, self.steps, is_training)
 
     def _backward_through_head(
         self, values: Tensor, labels: Tensor, gradient: Tensor
@@ -176,10 +235,10 @@ def _output(reply: object) -> Code:
     return reply.output
 
 
-def _gradient(reply: object) -> Tensor:
+def _gradient(reply: object) -> Code:
     if not isinstance(reply, CodeGradient):
         raise ProtocolError(f"expected a code gradient, got {type(reply).__name__}")
-    return reply.gradient
+    return reply.written
 
 
 def _loss(reply: object) -> float:

@@ -16,8 +16,9 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from lightsplit import seeding
-from lightsplit.codecs import Code
+from lightsplit.codecs import Code, Layout, TensorSpec
 from lightsplit.errors import ProtocolError
+from lightsplit.formats import Stamp, WireFormats
 from lightsplit.protocol import (
     CodeGradient,
     CodeMessage,
@@ -28,6 +29,7 @@ from lightsplit.protocol import (
     detached,
 )
 from lightsplit.runtime.side import ServerSide
+from lightsplit.runtime.written import check_formats, layout_of
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -41,14 +43,28 @@ class _OpenStep(NamedTuple):
 
 
 class Server:
-    """Answers messages with the server side's modules; knows nothing of sockets."""
+    """Answers messages with the server side's modules; knows nothing of sockets.
+
+    Args:
+        side: the modules that this server runs.
+        seed: of the run; must be the clients'.
+        loss: of logits and labels (vanilla topology).
+        formats: how numbers travel; must be the clients'.
+    """
 
     def __init__(
-        self, side: ServerSide, *, seed: int = 0, loss: Loss = cross_entropy
+        self,
+        side: ServerSide,
+        *,
+        seed: int = 0,
+        loss: Loss = cross_entropy,
+        formats: WireFormats | None = None,
     ) -> None:
         self.side = side
         self.seed = seed
         self.loss = loss
+        self.formats = formats or WireFormats(seed=seed)
+        check_formats(self.formats, code=side.codec)
         self._open: _OpenStep | None = None
         self._owes_update = False
 
@@ -90,9 +106,9 @@ class Server:
             self._open = None
 
     def _check(self, request: CodeMessage) -> None:
-        code = request.code
-        if self.side.codec.is_sample_wise:
-            self.side.codec.layout(len(code.values)).check(code)
+        plain = self._layout(request)
+        if plain is not None:
+            self.formats.layout(CodeMessage.kind, plain).check(request.code)
         if request.is_training and self._open is not None:
             raise ProtocolError(
                 f"client {request.client} cannot begin step {request.step}: step "
@@ -102,14 +118,25 @@ class Server:
     def _infer(self, request: CodeMessage) -> OutputMessage:
         self.side.set_training(False)
         with torch.no_grad():
-            output = self.side.forward(request.code)
-        return OutputMessage(request.client, request.step, output)
+            output = self.side.forward(self._read(request))
+        if not self.side.has_tail:  # logits travel as they are
+            stamp = Stamp(OutputMessage.kind, *_key(request), is_training=False)
+            output = self.formats.write(stamp, output)
+        return OutputMessage(*_key(request), output)
+
+    def _layout(self, request: CodeMessage) -> Layout | None:
+        return layout_of(self.side.codec, len(request.code.values))
+
+    def _read(self, request: CodeMessage) -> Code:
+        stamp = Stamp(request.kind, *_key(request), request.is_training)
+        return self.formats.read(stamp, request.code, self._layout(request))
 
     def _run(self, request: CodeMessage) -> tuple[Tensor, Code]:
         self.side.set_training(True)
-        values = request.code.values.detach().requires_grad_()
+        code = self._read(request)
+        values = code.values.detach().requires_grad_()
         with seeding.scope(self.seed, request.client, request.step, "server"):
-            output = self.side.forward(Code(values, request.code.side))
+            output = self.side.forward(Code(values, code.side))
         return values, output
 
     def _forward(self, request: CodeMessage) -> OutputMessage:
@@ -118,7 +145,9 @@ class Server:
         self._open = _OpenStep(
             request.client, request.step, values, output.values, buffers
         )
-        return OutputMessage(request.client, request.step, detached(output))
+        stamp = Stamp(OutputMessage.kind, *_key(request))
+        written = self.formats.write(stamp, detached(output))
+        return OutputMessage(*_key(request), written)
 
     def _backward(self, request: OutputGradient) -> CodeGradient:
         opened = self._open
@@ -126,16 +155,32 @@ class Server:
             raise ProtocolError(
                 f"step {request.step} of client {request.client} has sent no code"
             )
-        if request.gradient.shape != opened.output.shape:
-            raise ProtocolError(
-                f"expected an output gradient of shape {tuple(opened.output.shape)}, "
-                f"got {tuple(request.gradient.shape)}"
-            )
+        gradient = self._read_gradient(request, opened.output)
         self._open = None
         self.side.zero_grad()
-        opened.output.backward(request.gradient)  # type: ignore[no-untyped-call]
+        opened.output.backward(gradient)  # type: ignore[no-untyped-call]
         self._owes_update = True
-        return CodeGradient(request.client, request.step, gradient_at(opened.values))
+        return self._code_gradient(request, opened.values)
+
+    def _read_gradient(self, request: OutputGradient, output: Tensor) -> Tensor:
+        codec, values = self.side.output_codec, TensorSpec(tuple(output.shape))
+        expected = self.formats.gradient_layout(request.kind, codec, values)
+        if expected != Layout.of(request.written):
+            raise ProtocolError(
+                f"expected an output gradient of {expected}, "
+                f"got {Layout.of(request.written)}"
+            )
+        stamp = Stamp(request.kind, *_key(request))
+        return self.formats.read_gradient(stamp, codec, request.written, values)
+
+    def _code_gradient(
+        self, request: Request, values: Tensor, loss: float | None = None
+    ) -> CodeGradient:
+        stamp = Stamp(CodeGradient.kind, *_key(request))
+        written = self.formats.write_gradient(
+            stamp, self.side.codec, gradient_at(values)
+        )
+        return CodeGradient(*_key(request), written.values, loss, written.side)
 
     def _whole_step(self, request: CodeMessage, labels: Tensor) -> CodeGradient:
         values, output = self._run(request)
@@ -143,11 +188,13 @@ class Server:
         self.side.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self._owes_update = True
-        return CodeGradient(
-            request.client, request.step, gradient_at(values), loss.item()
-        )
+        return self._code_gradient(request, values, loss.item())
 
 
 def gradient_at(values: Tensor) -> Tensor:
     """Return what a backward pass left at a leaf, zeros where it did not reach it."""
     return torch.zeros_like(values) if values.grad is None else values.grad
+
+
+def _key(request: Request) -> tuple[int, int]:
+    return request.client, request.step

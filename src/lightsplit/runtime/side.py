@@ -15,7 +15,6 @@ from torch.optim import Optimizer
 
 from lightsplit.codecs import Code, Codec
 from lightsplit.errors import RunError
-from lightsplit.results import tensors
 
 OptimizerFactory = Callable[[Iterable[nn.Parameter]], Optimizer]
 State = dict[str, Tensor]
@@ -30,18 +29,18 @@ class Side:
         self.modules = nn.ModuleDict(modules)
         trainable = [p for p in self.modules.parameters() if p.requires_grad]
         self.optimizer = optimizer(trainable) if trainable else None
-        self._state_bytes: dict[int, int] = {}
+        self._every = tuple(self.modules.modules())
+        self._kept = _kept_buffers(self.modules)
 
     @property
     def buffers(self) -> list[Tensor]:
         """The running statistics and the like: what a forward pass may change."""
-        weights = {name for name, _ in self.modules.named_parameters()}
-        state = self.modules.state_dict(keep_vars=True)
-        return [tensor for name, tensor in state.items() if name not in weights]
+        return [getattr(module, name) for module, name in self._kept]
 
     def set_training(self, is_training: bool) -> None:
         """Put every module into training or evaluation mode."""
-        self.modules.train(is_training)
+        if any(module.training is not is_training for module in self._every):
+            self.modules.train(is_training)
 
     def zero_grad(self) -> None:
         """Forget the gradients of the last step."""
@@ -57,16 +56,6 @@ class Side:
         """Return weights, buffers and optimizer state under flat names."""
         weights = dict(self.modules.state_dict())
         return {**weights, **_optimizer_tensors(self.optimizer)}
-
-    def state_bytes(self) -> int:
-        """Return the size of ``state()`` as safetensors: what a hand-off sends.
-
-        It grows once, when the optimizer makes its slots at the first step.
-        """
-        filled = 0 if self.optimizer is None else len(self.optimizer.state)
-        if filled not in self._state_bytes:
-            self._state_bytes[filled] = len(tensors.to_bytes(self.state()))
-        return self._state_bytes[filled]
 
     def load(self, state: State) -> None:
         """Take over a state that ``state()`` of an equal side returned."""
@@ -99,6 +88,7 @@ class ClientSide(Side):
             modules["decoder"] = output_codec.decoder
         super().__init__(modules, optimizer)
         self.codec = codec
+        self.output_codec = output_codec
 
     def encode(self, inputs: Tensor) -> Code:
         """Return the code of a batch of inputs."""
@@ -144,6 +134,12 @@ class ServerSide(Side):
             backbone.requires_grad_(False)
         super().__init__(modules, optimizer)
         self.codec = codec
+        self.output_codec = output_codec
+
+    @property
+    def has_tail(self) -> bool:
+        """Say whether the tail, and with it the labels, is the server's (vanilla)."""
+        return "tail" in self.modules
 
     def set_training(self, is_training: bool) -> None:
         """As for any side; a frozen backbone keeps its running statistics too."""
@@ -154,7 +150,7 @@ class ServerSide(Side):
     def forward(self, code: Code) -> Code:
         """Return the output for a code."""
         output = self.modules["backbone"](self.modules["decoder"](code))
-        if "tail" in self.modules:
+        if self.has_tail:
             output = self.modules["tail"](output)
         if "encoder" in self.modules:
             encoded: Code = self.modules["encoder"](output)
@@ -163,6 +159,17 @@ class ServerSide(Side):
 
 
 _PREFIX = "optimizer."
+
+
+def _kept_buffers(modules: nn.ModuleDict) -> list[tuple[nn.Module, str]]:
+    """Return where the buffers are that a state has; a fixed projection is none."""
+    kept = modules.state_dict().keys()
+    return [
+        (module, name)
+        for path, module in modules.named_modules()
+        for name, _ in module.named_buffers(recurse=False)
+        if f"{path}.{name}" in kept
+    ]
 
 
 def _optimizer_tensors(optimizer: Optimizer | None) -> State:

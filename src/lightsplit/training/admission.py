@@ -35,14 +35,19 @@ def check_contract(mine: Contract, text: str) -> None:
     version = _version(text)
     if version not in (None, mine.version):
         raise ContractError(
-            f"protocol version: {mine.version!r} here, {version!r} there",
+            f"protocol version: client has {version!r}, server has {mine.version!r}",
             code="version",
         )
     theirs = Contract.from_json(text)
     try:
         mine.check_same(theirs)
     except ContractError as error:
-        if replace(theirs, fingerprint=mine.fingerprint) != mine:
+        drawn = replace(
+            theirs,
+            fingerprint=mine.fingerprint,
+            output_fingerprint=mine.output_fingerprint,
+        )
+        if drawn != mine:
             raise
         raise ContractError(str(error), code="wrong-fingerprint") from error
 

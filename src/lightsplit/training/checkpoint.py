@@ -5,6 +5,7 @@
       step-00000940/
         server.safetensors   weights, buffers and optimizer of the server side
         client-0.safetensors the same of each client side (one file if heads are shared)
+        residual-0.safetensors  what hand-offs in int8 left with each client
         guard.safetensors    what a detector remembers, where there is one
         progress.json        counters and the contract's digest
 
@@ -29,6 +30,10 @@ def save(folder: Path, trainer: Trainer, contract: str) -> Path:
     files = {"server.safetensors": tensors.to_bytes(trainer.server.side.state())}
     for index, side in enumerate(_client_sides(trainer)):
         files[f"client-{index}.safetensors"] = tensors.to_bytes(side.state())
+    for index, client in enumerate(trainer.clients):
+        if client.residual:
+            name = f"residual-{index}.safetensors"
+            files[name] = tensors.to_bytes(client.residual)
     if trainer.guard is not None:
         files["guard.safetensors"] = tensors.to_bytes(trainer.guard.state())
     content = {"contract": contract, "progress": trainer.progress.to_dict()}
@@ -51,6 +56,9 @@ def load(folder: Path, trainer: Trainer, contract: str) -> None:
         trainer.clients, trainer.progress.client_steps, strict=True
     ):
         client.steps = steps
+    for index, client in enumerate(trainer.clients):
+        path = newest / f"residual-{index}.safetensors"
+        client.residual = tensors.load(path) if path.exists() else {}
 
 
 def exists(folder: Path) -> bool:

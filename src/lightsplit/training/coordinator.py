@@ -4,10 +4,11 @@
 
 ``course.Course`` knows what the run wants next; here it is decided who may speak to it.
 Every session runs in a thread of its own and holds the lock while anything is computed
-or changed. A client that waits for its turn sleeps until it is woken.
+or changed. A client that waits for its turn sleeps until it is woken: by its turn, by
+the run's end, or by its connection's.
 
-When the run is over the server stays until every client has taken note, or for
-``step_timeout_seconds``: one that was cut off at the end can still come back for it.
+When the run is over the server stays until every client has said that it heard of it,
+or for ``step_timeout_seconds``: one that was cut off then can still come back for it.
 """
 
 import threading
@@ -17,10 +18,18 @@ from pathlib import Path
 from typing import TypeVar
 
 from lightsplit.errors import ProtocolError
-from lightsplit.protocol import CodeMessage, Contract, Message, OutputGradient, Reply
+from lightsplit.protocol import (
+    CodeMessage,
+    Contract,
+    Message,
+    OutputGradient,
+    Reply,
+    Request,
+)
 from lightsplit.protocol.control import (
     Finished,
     Grant,
+    Heard,
     Hello,
     Ready,
     TurnDone,
@@ -39,7 +48,6 @@ from lightsplit.transports import Peer
 __all__ = ["Coordinator", "Plan"]
 
 M = TypeVar("M")
-_LOOK_SECONDS = 1.0  # how often a waiting session looks whether its client is there
 
 
 class Coordinator:
@@ -115,6 +123,12 @@ class Coordinator:
         return self._course.guard
 
     @property
+    def position(self) -> tuple[int, int]:
+        """The epoch and the round of the last turn, counted from one."""
+        with self._lock:
+            return self._course.position
+
+    @property
     def finished(self) -> Finished | None:
         """What the clients are told at the end of the run, once it is there."""
         return self._course.finished
@@ -161,8 +175,8 @@ class Coordinator:
                 yield self._grant(order, member)
                 yield from self._serve(order, member, peer, requests)
             yield self._farewell(member)
-            # It ends the stream once it has read this; a broken one does not count.
-            if next(requests, None) is None and peer.is_alive():
+            if (last := next(requests, None)) is not None:
+                _expect(Heard, last)
                 self._note_told(member)
         finally:
             self._leave(member, peer)
@@ -170,6 +184,7 @@ class Coordinator:
     def _admit(self, peer: Peer, name: str) -> Member:
         with self._lock:
             member = self.members.admit(name)
+            peer.when_gone(lambda: self._wake(member))
             former, member.peer = member.peer, peer
             if former is not None:
                 self._undo(member)
@@ -194,7 +209,11 @@ class Coordinator:
                 order = self._course.current()
                 if order is not None and order.client == member.index:
                     return order
-                member.wake.wait(_LOOK_SECONDS)
+                member.wake.wait()
+
+    def _wake(self, member: Member) -> None:
+        with self._lock:
+            member.wake.notify_all()
 
     def _grant(self, order: Order, member: Member) -> Grant:
         with self._lock:
@@ -213,10 +232,14 @@ class Coordinator:
                     self._course.complete(order, member, message)
                     self._pass_on()
                     return
-                reply = self._reply(order, member, message)
-            yield reply
-            with self._lock:
-                self._course.settle()
+                request = _step_of(member, message)
+                reply = self._course.answer(order, request)
+            try:
+                yield reply
+            finally:  # what follows can be done while the reply is on its way
+                with self._lock:
+                    member.meter.count(request, reply)
+                    self._course.settle()
         raise ProtocolError("the client left in its turn", code="stale-turn")
 
     def _farewell(self, member: Member) -> Finished:
@@ -264,18 +287,6 @@ class Coordinator:
     def _check_current(self, order: Order) -> None:
         if self.is_over or self._course.current() is not order:
             raise ProtocolError(f"turn {order.number} was revoked", code="stale-turn")
-
-    def _reply(self, order: Order, member: Member, message: Message) -> Reply:
-        if not isinstance(message, CodeMessage | OutputGradient):
-            raise ProtocolError(
-                f"expected a step, got {type(message).__name__}", code="out-of-order"
-            )
-        if message.client != member.index:
-            raise ProtocolError(
-                f"{member.name} is client {member.index}, not {message.client}",
-                code="not-your-turn",
-            )
-        return member.meter(message, lambda sent: self._course.answer(order, sent))
 
     def _pass_on(self) -> None:
         """Wake whoever is next, or all if there is nothing left to wait for."""
@@ -341,5 +352,19 @@ def _expect(kind: type[M], message: object) -> M:
         raise ProtocolError(
             f"expected {kind.__name__}, got {type(message).__name__}",
             code="out-of-order",
+        )
+    return message
+
+
+def _step_of(member: Member, message: Message) -> Request:
+    """Return a message of a step, if that is what ``member`` sent."""
+    if not isinstance(message, CodeMessage | OutputGradient):
+        raise ProtocolError(
+            f"expected a step, got {type(message).__name__}", code="out-of-order"
+        )
+    if message.client != member.index:
+        raise ProtocolError(
+            f"{member.name} is client {member.index}, not {message.client}",
+            code="not-your-turn",
         )
     return message

@@ -14,6 +14,7 @@ Nothing here knows of connections or threads: whoever calls holds the lock.
 
 import time
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -119,6 +120,13 @@ class Course:
     def is_at_boundary(self) -> bool:
         """Say whether no turn is under way."""
         return self._book is None or (self._book.is_at_boundary and self._log.is_empty)
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """The epoch and the round of the last turn, counted from one; 0 before it."""
+        turns = self.progress.turns
+        last = next(islice(self._schedule().turns(), max(turns - 1, 0), turns), None)
+        return (last.epoch + 1, last.round + 1) if last is not None else (0, 0)
 
     def begin(self) -> None:
         """Give the first order, or go on where the checkpoint stands."""

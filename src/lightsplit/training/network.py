@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from lightsplit.codecs import Codec
+from lightsplit.codecs import Codec, Layout, TensorSpec
 from lightsplit.errors import ConfigError
 from lightsplit.protocol import Contract, Expectation, Reader
 from lightsplit.protocol.control import Finished, Grant
@@ -101,7 +101,9 @@ def make_contract(
 ) -> Contract:
     """Return the contract for a split model, its shapes found by a dry run.
 
-    ``terms`` are further terms of Contract, such as ``seed`` or ``heads``.
+    ``terms`` are further terms of Contract, such as ``seed`` or ``heads``; with wire
+    formats ``format`` and ``rounding``, which are WireFormats' ``text`` and
+    ``rounding_text``.
     """
     modes = {module: module.training for module in parts.whole.modules()}
     parts.whole.eval()
@@ -161,7 +163,7 @@ def serve(  # noqa: PLR0913
     )
     listener = SessionServer(
         coordinator.session,
-        partial(Reader, make_expectation(contract, server.side.codec)),
+        partial(Reader, make_expectation(contract, server)),
         credentials=server_credentials(endpoint.tls) if endpoint.tls else None,
         max_sessions=2 * contract.clients + SPARE_SESSIONS,
     )
@@ -195,9 +197,7 @@ def join(
         client,
         contract,
         name=name,
-        connect=partial(
-            open_line, endpoint, make_expectation(contract, client.side.codec)
-        ),
+        connect=partial(open_line, endpoint, make_expectation(contract, client)),
         batches=batches,
         key=options.key,
         store=SideStore(options.state_folder) if options.state_folder else None,
@@ -217,6 +217,31 @@ def open_line(endpoint: Endpoint, expectation: Expectation) -> Connection:
     return Connection(endpoint.address, Reader(expectation), credentials)
 
 
-def make_expectation(contract: Contract, codec: Codec) -> Expectation:
+def make_expectation(contract: Contract, end: Client | Server) -> Expectation:
     """Return what a run's messages may be; all its connections can share it."""
-    return Expectation(contract, codec.layout, evaluation_batch=EVALUATION_BATCH)
+    codec, output, formats = end.side.codec, end.side.output_codec, end.formats
+
+    def code_gradient(size: int) -> Layout:
+        values = codec.layout(size).values
+        return formats.gradient_layout("code_gradient", codec, values)
+
+    def whole_output(size: int) -> Layout:
+        if output is not None:
+            return output.layout(size)
+        return Layout(TensorSpec((size, *contract.output_shape)))
+
+    def output_gradient(size: int) -> Layout:
+        values = whole_output(size).values
+        return formats.gradient_layout("output_gradient", output, values)
+
+    is_u = contract.topology == "u"
+    return Expectation(
+        contract,
+        lambda size: formats.layout("code", codec.layout(size)),
+        output=(lambda size: formats.layout("output", whole_output(size)))
+        if is_u
+        else None,
+        code_gradient=code_gradient,
+        output_gradient=output_gradient if is_u else None,
+        evaluation_batch=EVALUATION_BATCH,
+    )

@@ -45,7 +45,7 @@ class _Line:
     def __init__(
         self, client: Client, contract: Contract, endpoint: Endpoint, name: str
     ) -> None:
-        expectation = make_expectation(contract, client.side.codec)
+        expectation = make_expectation(contract, client)
         self._connect = partial(open_line, endpoint, expectation)
         self._hello = Hello(name, contract.to_json(), purpose="predict")
         self._line = self._connect()
@@ -83,4 +83,4 @@ def _take_side(
     blob = key.open(
         welcome.side, run=welcome.run, turn=welcome.turn, contract=contract.digest
     )
-    client.side.load(tensors.from_bytes(blob))
+    client.take_over(tensors.from_bytes(blob))

@@ -106,6 +106,7 @@ class Trainer:
             self.progress.seconds += time.perf_counter() - began
             if evaluation is not None:
                 self._remember(turn, evaluation)
+            self._hand_on(turn.client)
             yield TurnDone(turn, report, evaluation, ruling)
 
     def _take(self, turn: Turn) -> TurnReport:
@@ -156,7 +157,15 @@ class Trainer:
         """Count the side's way to the server and on to the next client."""
         previous = self.progress.last_client
         if self.has_shared_heads and previous not in (None, client):
-            self.meter.add("hand_off", 2 * self.clients[client].side.state_bytes())
+            taker = self.clients[client]
+            self.meter.add("hand_off", 2 * taker.hand_off.size_bytes(taker.side))
+
+    def _hand_on(self, client: int) -> None:
+        """Round a shared side as its way to the next client would."""
+        leaver = self.clients[client]
+        travels = self.has_shared_heads and len(self.clients) > 1
+        if travels and not leaver.hand_off.is_exact:
+            leaver.take_over(leaver.hand_on())
 
     def _is_due(self, turn: Turn) -> bool:
         if self.is_stopped_by_guard:

@@ -1,8 +1,9 @@
 """Whose turn it is in a networked run, and what the current turn was told.
 
-All replies of the current turn are kept: a client that repeats it, because its
-connection broke or because it was killed, gets the same replies for steps that were
-applied, and training goes on behind them. Nothing is applied twice, nothing is lost.
+All replies of the current turn are kept (``replies.ReplyStore``): a client that repeats
+it, because its connection broke or because it was killed, gets the same replies for
+steps that were applied, and training goes on behind them. Nothing is applied twice,
+nothing is lost.
 """
 
 from collections import deque
@@ -12,6 +13,7 @@ from itertools import islice
 
 from lightsplit.errors import ProtocolError
 from lightsplit.protocol import CodeMessage, Reply, Request
+from lightsplit.training.replies import ReplyStore
 from lightsplit.training.schedule import Schedule, Turn
 
 
@@ -36,7 +38,7 @@ class TurnLog:
 
     def __init__(self, *, last_kind: str) -> None:
         self._last_kind = last_kind
-        self._replies: dict[tuple[str, int], Reply] = {}
+        self._replies = ReplyStore()
         self.done = 0
         self.samples = 0
 
@@ -55,11 +57,12 @@ class TurnLog:
     ) -> Reply:
         """Return the reply given before, or let ``handle`` give it if it is next."""
         key = (request.kind, request.step)
-        if key in self._replies:
-            return self._replies[key]
+        given = self._replies.get(key)
+        if given is not None:
+            return given
         self._check_next(request, first_step + self.done)
         reply = handle(request)
-        self._replies[key] = reply
+        self._replies.put(key, reply)
         if request.kind == self._last_kind:
             self.done += 1
             self.samples += _rows(request)
@@ -67,7 +70,7 @@ class TurnLog:
 
     def forget_open_step(self, first_step: int) -> None:
         """Drop the reply to a code whose gradient never came."""
-        self._replies.pop((CodeMessage.kind, first_step + self.done), None)
+        self._replies.drop((CodeMessage.kind, first_step + self.done))
 
     def _check_next(self, request: Request, step: int) -> None:
         is_code = isinstance(request, CodeMessage)

@@ -24,6 +24,7 @@ from lightsplit.protocol import (
 from lightsplit.protocol.control import (
     Finished,
     Grant,
+    Heard,
     Hello,
     Ready,
     TurnDone,
@@ -46,8 +47,8 @@ class Line(Protocol):
         """Return the reply; raise TransportError when asking again may help."""
         ...
 
-    def finish(self) -> None:
-        """Let the server know that all was read."""
+    def finish(self, last: Message) -> None:
+        """Send a message that has no reply, and end the connection in good order."""
         ...
 
     def close(self) -> None:
@@ -109,7 +110,8 @@ class Worker:
         connect: opens a new connection.
         batches: makes the batches once the server has said which client this is.
         key: of the hand-offs; needed with shared heads.
-        store: for a private side; needed where no side travels.
+        store: for a private side, or the residual of one that travels in int8; needed
+            where there is one or the other.
         test: batches of a test set, if there is one.
         reports: whether losses and accuracies are told to the server.
         watch: is told of every order and every finished step.
@@ -151,14 +153,21 @@ class Worker:
         self._code: CodeMessage | None = None
         self._is_clean = True
         self._initial = tensors.to_bytes(client.side.state())
+        self._meter = meter or ByteMeter()
         if self.travels and key is None:
             raise ConfigError("shared heads travel sealed: a key is needed")
-        client.send = through(meter or ByteMeter(), self.send)
+        if self._keeps_residual and store is None:
+            raise ConfigError("hand-offs in int8 leave a residual: a folder is needed")
+        client.send = through(self._meter, self.send)
 
     @property
     def travels(self) -> bool:
         """Say whether the side goes from client to client."""
         return self._contract.heads == "shared" and self._contract.clients > 1
+
+    @property
+    def _keeps_residual(self) -> bool:
+        return self.travels and self._client.hand_off.keeps_residual
 
     def run(self) -> Finished:
         """Take turns until the server says that the run is over."""
@@ -172,9 +181,9 @@ class Worker:
                     order = lost.order
             self._watch(order)
             if self.travels:
-                self._load(self._unseal(order.side, order.turn))
+                self._take_over(order.side, order.turn)
             if self._line is not None:
-                self._line.finish()
+                self._line.finish(Heard())
             return order
         finally:
             if self._line is not None:
@@ -211,20 +220,20 @@ class Worker:
             accuracy, test_loss = evaluation.accuracy, evaluation.loss
         if order.steps:
             loss = report.loss_sum / report.samples
-        blob = tensors.to_bytes(self._client.side.state())
         if not self._reports:
             accuracy = test_loss = loss = None
-        side = self._seal(blob, order.turn) if self.travels else b""
-        if self._store is not None and not self.travels and order.steps:
-            self._store.save(self._client.steps, blob)
+        side = self._hand_on(order.turn) if self.travels else b""
+        if self._store is not None and order.steps:
+            self._keep(self._store)
         self._is_clean = True
+        self._meter.add("hand_off", len(side))
         return self._hand_in(TurnDone(order.turn, side, loss, accuracy, test_loss))
 
     def _hand_in(self, done: TurnDone) -> Grant | Finished:
         """Give the turn back; a new order may show that it was taken before."""
         while True:
             try:
-                return _order(self._call(done))
+                return self._ordered(done)
             except TransportError:
                 order = self._reach()
                 if not self._continues(order):
@@ -237,26 +246,45 @@ class Worker:
         if self.travels:
             # Only the very first turn starts from the first weights: an empty side
             # later on does not open.
-            first = self._initial
-            self._load(
-                self._unseal(order.side, order.turn - 1) if order.turn else first
-            )
-        elif not self._is_clean or client.steps != order.first_step:
-            self._load(self._kept(order.first_step))
+            if order.turn:
+                self._take_over(order.side, order.turn - 1)
+            else:
+                self._load(self._initial)
+        if not self._is_clean or client.steps != order.first_step:
+            self._bring_back(order.first_step)
         if self._store is not None:
             self._store.forget_before(order.oldest_step)
         client.steps = order.first_step
         self._is_clean = False
 
+    def _keep(self, store: SideStore) -> None:
+        """Save what does not travel: a private side, or a residual."""
+        if not self.travels:
+            store.save(self._client.steps, tensors.to_bytes(self._client.side.state()))
+        elif self._keeps_residual:
+            store.save(self._client.steps, tensors.to_bytes(self._client.residual))
+
+    def _bring_back(self, step: int) -> None:
+        """Take what did not travel as it was before ``step``."""
+        if not self.travels:
+            self._load(self._kept(step) if step else self._initial)
+        elif self._keeps_residual:
+            self._client.residual = tensors.from_bytes(self._kept(step)) if step else {}
+
     def _kept(self, step: int) -> bytes:
-        if not step:
-            return self._initial
         if self._store is None:
             raise RunError(f"the side of step {step} was not kept")
         return self._store.load(step)
 
     def _load(self, blob: bytes) -> None:
         self._client.side.load(tensors.from_bytes(blob))
+
+    def _take_over(self, sealed: bytes, turn: int) -> None:
+        """Go on with the side that ``turn`` left."""
+        self._client.take_over(tensors.from_bytes(self._unseal(sealed, turn)))
+
+    def _hand_on(self, turn: int) -> bytes:
+        return self._seal(tensors.to_bytes(self._client.hand_on()), turn)
 
     def _seal(self, blob: bytes, turn: int) -> bytes:
         return self._sealing_key.seal(
@@ -313,12 +341,22 @@ class Worker:
         if self._line is not None:
             self._line.close()
         self._line = self._connect()
-        welcome = self._call(Hello(self._name, self._contract.to_json()))
+        hello = Hello(self._name, self._contract.to_json())
+        welcome = self._call(hello)
         if not isinstance(welcome, Welcome):
             raise ProtocolError(f"expected a welcome, got {type(welcome).__name__}")
+        self._meter.add("setup", len(hello.contract.encode()))
         self._take_place(welcome.run, welcome.index)
         assert self._batches is not None  # noqa: S101
-        return _order(self._call(Ready(len(self._batches))))
+        return self._ordered(Ready(len(self._batches)))
+
+    def _ordered(self, message: Ready | TurnDone) -> Grant | Finished:
+        """Say that this client is free and return what the server wants next."""
+        order = self._call(message)
+        if not isinstance(order, Grant | Finished):
+            raise ProtocolError(f"expected an order, got {type(order).__name__}")
+        self._meter.add("hand_off", len(order.side))
+        return order
 
     def _take_place(self, run: str, index: int) -> None:
         """Be the client that the server says; once there was a turn, no other one."""
@@ -335,9 +373,3 @@ class Worker:
         if self._batches is None or mine[1] != index:
             self._batches = self._make_batches(index)
         self._run, self._client.index = run, index
-
-
-def _order(reply: Message) -> Grant | Finished:
-    if not isinstance(reply, Grant | Finished):
-        raise ProtocolError(f"expected an order, got {type(reply).__name__}")
-    return reply

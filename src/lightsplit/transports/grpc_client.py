@@ -64,8 +64,7 @@ class Connection:
 
     def call(self, message: Message) -> Message:
         """Send a message and return the reply, or raise what went wrong."""
-        for frame in to_frames(message):
-            self._frames.put(frame)
+        self._send(message)
         while True:
             reply = self._reader.feed(self._next_frame())
             if isinstance(reply, Refusal):
@@ -73,8 +72,9 @@ class Connection:
             if reply is not None:
                 return reply
 
-    def finish(self) -> None:
-        """End the stream in good order: the server knows that all was read."""
+    def finish(self, last: Message) -> None:
+        """Send a message that has no reply, and wait until the server has read it."""
+        self._send(last)
         self._frames.put(None)
         with suppress(grpc.RpcError):
             for _ in self._replies:
@@ -84,6 +84,10 @@ class Connection:
         """End the stream, whatever its state."""
         self._frames.put(None)
         self._channel.close()
+
+    def _send(self, message: Message) -> None:
+        for frame in to_frames(message):
+            self._frames.put(frame)
 
     def _next_frame(self) -> bytes:
         try:

@@ -100,6 +100,7 @@ class SessionServer:
                 name,
                 context.cancel,
                 context.is_active,
+                context.add_callback,
                 lambda: setattr(reader, "limits", agreed),
             )
             for message in self._session(peer, _read(reader, frames)):

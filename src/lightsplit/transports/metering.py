@@ -24,15 +24,19 @@ class ByteMeter:
     def __call__(self, request: Request, call_next: Send) -> Reply:
         """Count the request and its reply."""
         reply = call_next(request)
+        self.count(request, reply)
+        return reply
+
+    def count(self, request: Request, reply: Reply) -> None:
+        """Count an exchange that has taken place."""
         self.add("framing", _framing_bytes(request) + _framing_bytes(reply))
         if isinstance(request, CodeMessage):
             self.add("labels", request.label_bytes)
             if not request.is_training:
                 self.add("evaluation", request.payload_bytes + reply.payload_bytes)
-                return reply
+                return
         self.add(request.kind, request.payload_bytes)
         self.add(reply.kind, reply.payload_bytes)
-        return reply
 
     def add(self, kind: str, count: int) -> None:
         """Count bytes that were sent outside a step."""

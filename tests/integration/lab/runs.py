@@ -149,7 +149,7 @@ class Network:
 
     @cached_property
     def expectation(self):
-        return make_expectation(self.contract, self.server_job.codec)
+        return make_expectation(self.contract, self.server)
 
     @property
     def server(self):

@@ -36,7 +36,7 @@ DTYPE_INT64: DType
 FORMAT_PLAIN: Format
 
 class Frame(_message.Message):
-    __slots__ = ("code", "output", "output_gradient", "code_gradient", "hello", "welcome", "ready", "grant", "turn_done", "finished", "refusal", "part")
+    __slots__ = ("code", "output", "output_gradient", "code_gradient", "hello", "welcome", "ready", "grant", "turn_done", "finished", "refusal", "heard", "part")
     CODE_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_GRADIENT_FIELD_NUMBER: _ClassVar[int]
@@ -48,6 +48,7 @@ class Frame(_message.Message):
     TURN_DONE_FIELD_NUMBER: _ClassVar[int]
     FINISHED_FIELD_NUMBER: _ClassVar[int]
     REFUSAL_FIELD_NUMBER: _ClassVar[int]
+    HEARD_FIELD_NUMBER: _ClassVar[int]
     PART_FIELD_NUMBER: _ClassVar[int]
     code: CodeMessage
     output: OutputMessage
@@ -60,8 +61,9 @@ class Frame(_message.Message):
     turn_done: TurnDone
     finished: Finished
     refusal: Refusal
+    heard: Heard
     part: Part
-    def __init__(self, code: _Optional[_Union[CodeMessage, _Mapping]] = ..., output: _Optional[_Union[OutputMessage, _Mapping]] = ..., output_gradient: _Optional[_Union[OutputGradient, _Mapping]] = ..., code_gradient: _Optional[_Union[CodeGradient, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., ready: _Optional[_Union[Ready, _Mapping]] = ..., grant: _Optional[_Union[Grant, _Mapping]] = ..., turn_done: _Optional[_Union[TurnDone, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ..., part: _Optional[_Union[Part, _Mapping]] = ...) -> None: ...
+    def __init__(self, code: _Optional[_Union[CodeMessage, _Mapping]] = ..., output: _Optional[_Union[OutputMessage, _Mapping]] = ..., output_gradient: _Optional[_Union[OutputGradient, _Mapping]] = ..., code_gradient: _Optional[_Union[CodeGradient, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., ready: _Optional[_Union[Ready, _Mapping]] = ..., grant: _Optional[_Union[Grant, _Mapping]] = ..., turn_done: _Optional[_Union[TurnDone, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ..., heard: _Optional[_Union[Heard, _Mapping]] = ..., part: _Optional[_Union[Part, _Mapping]] = ...) -> None: ...
 
 class Tensor(_message.Message):
     __slots__ = ("dtype", "format", "shape", "data")
@@ -104,26 +106,30 @@ class OutputMessage(_message.Message):
     def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., values: _Optional[_Union[Tensor, _Mapping]] = ..., side: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ...) -> None: ...
 
 class OutputGradient(_message.Message):
-    __slots__ = ("client", "step", "gradient")
+    __slots__ = ("client", "step", "gradient", "side")
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     GRADIENT_FIELD_NUMBER: _ClassVar[int]
+    SIDE_FIELD_NUMBER: _ClassVar[int]
     client: int
     step: int
     gradient: Tensor
-    def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., gradient: _Optional[_Union[Tensor, _Mapping]] = ...) -> None: ...
+    side: _containers.RepeatedCompositeFieldContainer[Tensor]
+    def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., gradient: _Optional[_Union[Tensor, _Mapping]] = ..., side: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ...) -> None: ...
 
 class CodeGradient(_message.Message):
-    __slots__ = ("client", "step", "loss", "gradient")
+    __slots__ = ("client", "step", "loss", "gradient", "side")
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     LOSS_FIELD_NUMBER: _ClassVar[int]
     GRADIENT_FIELD_NUMBER: _ClassVar[int]
+    SIDE_FIELD_NUMBER: _ClassVar[int]
     client: int
     step: int
     loss: float
     gradient: Tensor
-    def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., loss: _Optional[float] = ..., gradient: _Optional[_Union[Tensor, _Mapping]] = ...) -> None: ...
+    side: _containers.RepeatedCompositeFieldContainer[Tensor]
+    def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., loss: _Optional[float] = ..., gradient: _Optional[_Union[Tensor, _Mapping]] = ..., side: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("name", "contract", "purpose")
@@ -194,6 +200,10 @@ class Finished(_message.Message):
     turn: int
     side: bytes
     def __init__(self, reason: _Optional[str] = ..., turn: _Optional[int] = ..., side: _Optional[bytes] = ...) -> None: ...
+
+class Heard(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class Refusal(_message.Message):
     __slots__ = ("code", "text")

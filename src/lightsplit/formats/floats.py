@@ -1,0 +1,102 @@
+"""Floating-point formats: every number by itself, no scales.
+
+    fp32   as it is, the very same tensor
+    fp16   10 bits of mantissa, up to 65,504, below 6e-8 it is zero
+    bf16   7 bits of mantissa, the range of float32
+
+Floats are rounded to the nearest; bf16 also stochastically, which is what slow averages
+need: what a nearest rounding would lose at each step, forever, gets through on average.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from lightsplit.codecs import TensorSpec
+from lightsplit.errors import FormatError
+from lightsplit.formats.base import FORMATS, Format, check_float32
+from lightsplit.formats.rounding import Rounding, Stochastic
+
+
+@FORMATS.register("fp32")
+class Float32(Format):
+    """The numbers themselves; costs nothing and loses nothing."""
+
+    name = "fp32"
+    is_exact = True
+
+    def layout(self, spec: TensorSpec) -> tuple[TensorSpec, ...]:
+        """Return the tensor as it is."""
+        return (spec,)
+
+    def write(self, values: Tensor, _rounding: Rounding) -> tuple[Tensor, ...]:
+        """Return the very tensor."""
+        return (values,)
+
+    def read(
+        self, written: tuple[Tensor, ...], _shape: tuple[int, ...], _rounding: Rounding
+    ) -> Tensor:
+        """Return the very tensor."""
+        return written[0]
+
+
+class _HalfFloat(Format):
+    """Half the bytes."""
+
+    dtype: torch.dtype
+
+    def layout(self, spec: TensorSpec) -> tuple[TensorSpec, ...]:
+        """Return a tensor of the same shape in fewer bits."""
+        return (TensorSpec(spec.shape, self.dtype),)
+
+    def write(self, values: Tensor, rounding: Rounding) -> tuple[Tensor, ...]:
+        """Return the numbers in fewer bits, or refuse what has no finite one."""
+        check_float32(values, self.name)
+        written = self._narrow(values, rounding)
+        # A sum is finite only if every number is; but numbers may overflow together.
+        if not math.isfinite(written.sum(dtype=torch.float32).item()):
+            self._check(values, written)
+        return (written,)
+
+    def read(
+        self, written: tuple[Tensor, ...], _shape: tuple[int, ...], _rounding: Rounding
+    ) -> Tensor:
+        """Return the numbers in float32."""
+        return written[0].to(torch.float32)
+
+    def _narrow(self, values: Tensor, _rounding: Rounding) -> Tensor:
+        return values.to(self.dtype)
+
+    def _check(self, values: Tensor, written: Tensor) -> None:
+        if not bool(values.isfinite().all()):
+            raise FormatError(f"{self.name} cannot write a number that is not finite")
+        if not bool(written.isfinite().all()):
+            raise FormatError(
+                f"{self.name} holds numbers up to {torch.finfo(self.dtype).max:.6g}, "
+                f"got {values.abs().max().item():.6g}"
+            )
+
+
+@FORMATS.register("fp16")
+class Float16(_HalfFloat):
+    """IEEE half precision."""
+
+    name = "fp16"
+    dtype = torch.float16
+
+
+@FORMATS.register("bf16")
+class BFloat16(_HalfFloat):
+    """The upper half of a float32."""
+
+    name = "bf16"
+    dtype = torch.bfloat16
+
+    def _narrow(self, values: Tensor, rounding: Rounding) -> Tensor:
+        if not isinstance(rounding, Stochastic) or not bool(values.isfinite().all()):
+            return values.to(self.dtype)
+        # The lower half, plus noise, carries into the upper half as often as it should.
+        noise = rounding.stream.bits(values.shape).to(values.device)
+        bits = values.contiguous().view(torch.int32) + noise
+        return (bits & -65536).view(torch.float32).to(self.dtype)

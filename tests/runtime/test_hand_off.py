@@ -1,0 +1,115 @@
+"""A side on its way: what each format keeps, and what the residual gives back."""
+
+import pytest
+import torch
+
+from lightsplit.errors import ConfigError, RunError
+from lightsplit.results import tensors
+from lightsplit.runtime import HAND_OFFS, HandOff
+
+LOSSY = ("bf16", "int8")
+
+
+def trained(pair, make_batches, name, optimizer):
+    """A side after three steps, with a hand-off that knows its first weights."""
+    ours = pair("learned-1x1", optimizer=optimizer)
+    hand_off = HandOff(ours.side, name)
+    for inputs, labels in make_batches(3):
+        ours.client.step(inputs, labels)
+    return ours, hand_off
+
+
+def travelled(hand_off, state, residual=None, step=0):
+    written, left = hand_off.write(state, residual or {}, client=0, step=step)
+    return hand_off.read(tensors.from_bytes(tensors.to_bytes(written))), left
+
+
+@pytest.mark.parametrize("name", HAND_OFFS)
+def test_the_stated_bytes_are_those_of_the_serialised_state(
+    pair, make_batches, optimizer, name
+):
+    ours = pair("learned-1x1", optimizer=optimizer)
+    hand_off = HandOff(ours.side, name)
+    sizes = [hand_off.size_bytes(ours.side)]
+    ours.client.step(*make_batches(1)[0])
+    sizes.append(hand_off.size_bytes(ours.side))
+    written, _ = hand_off.write(ours.side.state(), {}, client=1, step=1)
+    assert sizes[0] < sizes[1] == len(tensors.to_bytes(written))
+
+
+def test_fp32_hands_on_the_very_tensors(pair, make_batches, optimizer):
+    ours, hand_off = trained(pair, make_batches, "fp32", optimizer)
+    state = ours.side.state()
+    written, left = hand_off.write(state, {}, client=0, step=3)
+    assert hand_off.read(written) is written is state
+    assert not left
+
+
+@pytest.mark.parametrize("name", LOSSY)
+def test_what_arrives_is_near_what_left_and_fits_the_side(
+    pair, make_batches, optimizer, name
+):
+    ours, hand_off = trained(pair, make_batches, name, optimizer)
+    state = ours.side.state()
+    arrived, _ = travelled(hand_off, state)
+    assert arrived.keys() == state.keys()
+    for key, tensor in state.items():
+        assert arrived[key].dtype == tensor.dtype
+        assert (arrived[key] - tensor).abs().max() <= 0.01 * tensor.abs().max() + 1e-6
+    ours.side.load(arrived)
+    ours.client.step(*make_batches(1)[0])
+
+
+@pytest.mark.parametrize("name", LOSSY)
+def test_counters_arrive_as_they_left(pair, make_batches, optimizer, name):
+    _, hand_off = trained(pair, make_batches, name, optimizer)
+    state = {"optimizer.0.step": torch.tensor(257.0), "n": torch.tensor([257])}
+    arrived, _ = travelled(hand_off, state)
+    assert all(torch.equal(arrived[key], state[key]) for key in state)
+
+
+def test_a_slow_average_moves_on_average_though_each_change_is_below_rounding(
+    pair, make_batches, optimizer
+):
+    _, hand_off = trained(pair, make_batches, "bf16", optimizer)
+    average = {"optimizer.0.exp_avg_sq": torch.ones(4000)}
+    for step in range(20):
+        average = {key: 0.999 * value for key, value in average.items()}
+        average, _ = travelled(hand_off, average, step=step)
+    (value,) = average.values()
+    assert value.mean().item() == pytest.approx(0.999**20, abs=5e-4)
+
+
+def test_what_int8_rounds_away_comes_with_the_next_hand_off(
+    pair, make_batches, optimizer
+):
+    ours, hand_off = trained(pair, make_batches, "int8", optimizer)
+    name = next(n for n, p in ours.side.modules.named_parameters() if p.ndim > 1)
+    start = pair("learned-1x1", optimizer=optimizer).side.state()[name].clone()
+    state, residual = {name: start.clone()}, {}
+    state[name].view(-1)[0] += 1.0  # one large change makes the steps coarse
+    small = 1e-3  # less than half a step of 1 / 127
+    moved = []
+    for _ in range(40):
+        state[name].view(-1)[1] += small
+        state, residual = travelled(hand_off, state, residual)
+        moved.append((state[name] - start).view(-1)[1].item())
+    assert moved[0] == 0
+    assert moved[-1] == pytest.approx(40 * small, abs=1 / 127)
+
+
+def test_only_int8_keeps_a_residual(pair, make_batches, optimizer):
+    for name in HAND_OFFS:
+        ours, hand_off = trained(pair, make_batches, name, optimizer)
+        _, left = hand_off.write(ours.side.state(), {}, client=0, step=3)
+        assert bool(left) == hand_off.keeps_residual == (name == "int8")
+
+
+def test_what_is_no_hand_off_is_refused(pair, make_batches, optimizer):
+    with pytest.raises(ConfigError, match="unknown hand-off 'int4'"):
+        HandOff(pair().side, "int4")
+    ours, hand_off = trained(pair, make_batches, "int8", optimizer)
+    written, _ = hand_off.write(ours.side.state(), {}, client=0, step=3)
+    bare = {key: value for key, value in written.items() if "scales" not in key}
+    with pytest.raises(RunError, match="no scales of"):
+        hand_off.read(bare)
