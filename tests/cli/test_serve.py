@@ -10,12 +10,13 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
+from lightsplit.backdoors import Verdict
 from lightsplit.cli import serve as serve_module
 from lightsplit.cli.serve import Display
 from lightsplit.experiments import make_experiment
 from lightsplit.experiments.deploy import Membership, join_experiment
 from lightsplit.results import RunFolder
-from lightsplit.training import checkpoint
+from lightsplit.training import Progress, checkpoint
 from lightsplit.training.network import Endpoint
 
 ALONE = {"clients": 1, "train_limit": 30, "test_limit": 20, "batch_size": 10}
@@ -154,7 +155,8 @@ def member(name, index, **more):
 @pytest.fixture
 def coordinator():
     return SimpleNamespace(
-        progress=SimpleNamespace(turns=7, steps=14, client_steps=[6, 4, 4]),
+        progress=Progress(turns=7, steps=14, client_steps=[6, 4, 4]),
+        guard=None,
         members=[
             member("alice", 0),
             member("bob", 1, peer=object(), loss=0.25),
@@ -164,16 +166,37 @@ def coordinator():
     )
 
 
-def test_the_table_shows_who_does_what(coordinator):
+def table_text(coordinator):
     console = Console(width=100, record=True, file=None, quiet=True)
     with console.capture() as shown:
         console.quiet = False
         console.print(serve_module._table(coordinator, 7.0))
-    text = shown.get()
+    return shown.get()
+
+
+def test_the_table_shows_who_does_what(coordinator):
+    text = table_text(coordinator)
+    assert "score" not in text
     assert "turn 7, step 14, 2.0 steps/s" in text
     for words in (("alice", "away", "6", "1.5 KiB"), ("bob", "in turn", "0.250")):
         assert any(all(w in line for w in words) for line in text.splitlines())
     assert "waits" in text
+
+
+def test_a_watched_run_shows_scores_flags_and_undone_turns(coordinator, capsys):
+    coordinator.guard = SimpleNamespace(on_flag="skip")
+    coordinator.progress.note_verdict(4, Verdict((0, 2), (0.5, 9.25), 3.0))
+    coordinator.progress.note_undone(2)
+    lines = table_text(coordinator).splitlines()
+    expected = {"alice": "0.5", "bob": "–", "carol": "9.2 flagged, 1 undone"}
+    for name, text in expected.items():
+        assert any(name in line and text in line for line in lines), name
+    display = Display(None)
+    for _ in range(2):
+        display.watch(coordinator, 1)
+    said = capsys.readouterr().err
+    told = "round 4: flagged carol (9.2), threshold 3; their turns are undone"
+    assert said.count(told) == 1
 
 
 def test_a_terminal_sees_the_table_live(coordinator):

@@ -12,6 +12,7 @@ from rich.markup import escape
 from lightsplit.errors import LightSplitError
 
 ERROR_EXIT = 1
+FLAGGED_EXIT = 3  # a detector ended the run
 INTERRUPTED_EXIT = 130
 
 out = Console()

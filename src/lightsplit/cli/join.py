@@ -11,6 +11,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lightsplit.cli import console
+from lightsplit.cli.findings import alarms_text
 from lightsplit.cli.link import (
     DEFAULT_ADDRESS,
     Address,
@@ -87,6 +88,8 @@ def join(  # noqa: PLR0913
         sent = figures["bytes"]["total"]
         console.out.print(f"done: {figures['steps']} steps, {console.bytes_text(sent)}")
         console.out.print(f"this client's part: {folder}", soft_wrap=True)
+        if figures["inspection"]:
+            console.out.print(f"alarms: {alarms_text(figures['inspection'])}")
 
 
 class Bar:

@@ -7,6 +7,7 @@ import typer
 from rich.table import Table
 
 from lightsplit.attacks import ATTACKS
+from lightsplit.backdoors import DETECTORS, INSPECTORS, TRIGGERS
 from lightsplit.cli import console
 from lightsplit.codecs import CODECS, OUTPUT_CODECS, PROJECTIONS
 from lightsplit.data import DATASETS
@@ -27,6 +28,9 @@ KINDS: dict[str, Registry[Any]] = {
     "roundings": ROUNDINGS,
     "attacks": ATTACKS,
     "metrics": METRICS,
+    "triggers": TRIGGERS,
+    "detectors": DETECTORS,
+    "inspectors": INSPECTORS,
 }
 EXPERIMENTS = "experiments"
 

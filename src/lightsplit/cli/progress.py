@@ -16,6 +16,7 @@ from rich.progress import (
 )
 
 from lightsplit.cli.console import bytes_text, err
+from lightsplit.cli.findings import verdict_text
 from lightsplit.experiments import Job
 from lightsplit.training import TurnDone
 
@@ -65,6 +66,8 @@ class TrainingBar:
         steps, figures = job.trainer.progress.steps, _figures(job, done)
         if self._task is not None:
             self._bar.update(self._task, completed=steps, figures=figures)
+        if text := verdict_text(job, done):
+            err.print(text, soft_wrap=True, highlight=False)
         if done.evaluation and not err.is_terminal and not self._bar.disable:
             total = job.trainer.schedule.total_steps
             err.print(f"{self._title}  {steps}/{total}  {figures}", soft_wrap=True)

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 
 from lightsplit.cli import console
+from lightsplit.cli.findings import flags_text, score_text
 from lightsplit.cli.link import (
     DEFAULT_ADDRESS,
     Address,
@@ -54,8 +55,8 @@ def serve(  # noqa: PLR0913
     """Wait for the clients, grant them turns, train the backbone.
 
     Needs no data. Clients run 'lightsplit join' with the same settings. Exit codes: 0
-    done, 1 error, 130 or 143 stopped by SIGINT or SIGTERM at a turn's end and saved;
-    'lightsplit serve --resume FOLDER' goes on.
+    done, 1 error, 3 ended by a detector (--on-flag stop), 130 or 143 stopped by SIGINT
+    or SIGTERM at a turn's end and saved; 'lightsplit serve --resume FOLDER' goes on.
 
     [bold]Examples[/]
 
@@ -63,6 +64,8 @@ def serve(  # noqa: PLR0913
 
       lightsplit serve --clients 2 --address 0.0.0.0:7443 --certs pki/server
       --client alice --client bob
+
+      lightsplit serve --clients 10 --detector cosine-code --on-flag skip
     """
     with console.reported_errors():
         experiment, folder = open_run(file, settings, out=out, resume=resume)
@@ -84,6 +87,8 @@ def serve(  # noqa: PLR0913
         console.print_json(record)
     else:
         console.out.print(f"run folder: {folder.path}", soft_wrap=True)
+    if record["stopped_by"] == "detector":
+        raise SystemExit(console.FLAGGED_EXIT)
 
 
 def _stopped(folder: RunFolder) -> str:
@@ -102,6 +107,7 @@ class Display:
         self._live = live
         self._began = time.monotonic()
         self._is_announced = False
+        self._told = 0  # verdicts
         self.exit_code = 0
 
     def watch(self, coordinator: Coordinator, port: int) -> bool:
@@ -109,10 +115,21 @@ class Display:
         if not self._is_announced:
             console.err.print(f"listening on port {port}", highlight=False)
             self._is_announced = True
+        self._tell_verdicts(coordinator)
         if self._live is not None:
             seconds = time.monotonic() - self._began
             self._live.update(_table(coordinator, seconds))
         return not self.exit_code
+
+    def _tell_verdicts(self, coordinator: Coordinator) -> None:
+        verdicts, guard = coordinator.progress.verdicts, coordinator.guard
+        if guard is None:
+            return
+        names = {member.index: member.name for member in coordinator.members}
+        for verdict in verdicts[self._told :]:
+            if text := flags_text(verdict, guard.on_flag, names):
+                console.err.print(text, soft_wrap=True, highlight=False)
+        self._told = len(verdicts)
 
     def stop(self, number: int, _frame: FrameType | None) -> None:
         """Ask for the end of the run; the second time, end at once."""
@@ -150,6 +167,7 @@ def _table(coordinator: Coordinator, seconds: float) -> Table:
         "up",
         "down",
         "loss",
+        *(("score",) if coordinator.guard else ()),
         title=f"turn {progress.turns}, step {progress.steps}, {rate:.1f} steps/s",
     )
     for member in coordinator.members:
@@ -168,4 +186,5 @@ def _row(coordinator: Coordinator, member: Any, order: Any) -> list[str]:
         console.bytes_text(counts["code"] + counts["output_gradient"]),
         console.bytes_text(counts["output"] + counts["code_gradient"]),
         "–" if member.loss is None else f"{member.loss:.3f}",
+        *([score_text(coordinator, member.index)] if coordinator.guard else []),
     ]

@@ -15,6 +15,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from lightsplit.experiments import Experiment, make_experiment, read_experiment
+from lightsplit.experiments.config import BACKDOOR_SETTINGS
 from lightsplit.experiments.presets import without_wire
 
 Settings = dict[str, Any]
@@ -59,7 +60,7 @@ def _option(name: str, field: FieldInfo) -> inspect.Parameter:
         names[0] if len(names) == 1 else "/".join(names),
         help=(field.description or "") + default,
         show_default=False,
-        rich_help_panel="Experiment",
+        rich_help_panel="Backdoors" if name in BACKDOOR_SETTINGS else "Experiment",
     )
     kind = str if _is_choice(field) else field.annotation
     annotation = Annotated[kind | None, option]  # type: ignore[valid-type]

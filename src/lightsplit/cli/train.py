@@ -6,6 +6,7 @@ from typing import Any
 from rich.table import Table
 
 from lightsplit.cli import console
+from lightsplit.cli.findings import findings
 from lightsplit.cli.options import (
     CheckpointEvery,
     DataDir,
@@ -37,7 +38,8 @@ def train(  # noqa: PLR0913
 ) -> None:
     """Train one network between data owners and a server, in this process.
 
-    Every message is the one that would cross the wire, and every byte is counted.
+    Every message is the one that would cross the wire, and every byte is counted. Exit
+    codes: 0 done, 1 error, 3 ended by a detector (--on-flag stop), 130 interrupted.
 
     [bold]Examples[/]
 
@@ -46,6 +48,8 @@ def train(  # noqa: PLR0913
       lightsplit train --codec raw --clients 10 --alpha 0.1
 
       lightsplit train --dataset fashion-mnist --ratio 32 --projection dct --wcc 0.01
+
+      lightsplit train --clients 10 --trigger badnets --detector cosine-code
 
       lightsplit train --resume runs/digits-tinycnn-l2-lightsplit-f-8x
     """
@@ -64,6 +68,8 @@ def train(  # noqa: PLR0913
     else:
         console.out.print(summary(record))
         console.out.print(f"run folder: {folder.path}", soft_wrap=True)
+    if record["stopped_by"] == "detector":
+        raise SystemExit(console.FLAGGED_EXIT)
 
 
 def train_in(
@@ -114,6 +120,7 @@ def summary(record: dict[str, Any]) -> Table:
             if count
         },
         "steps": f"{record['steps']:,} in {record['seconds']:.1f} s",
+        **findings(record),
     }
     table = Table(show_header=False, title="figures", title_justify="left")
     for name, value in rows.items():

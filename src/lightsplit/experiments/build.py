@@ -5,12 +5,16 @@ from pathlib import Path
 
 from torch import Tensor
 
+from lightsplit.backdoors import FeatureSpaceHijacker
 from lightsplit.codecs import Codec, OutputCodec
 from lightsplit.data import Dataset, label_histogram, partition
 from lightsplit.experiments import pieces
+from lightsplit.experiments.backdoors import make_guard, poisoned
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.cuts import make_cuts
+from lightsplit.experiments.inspection import make_hijacker, make_inspector
 from lightsplit.protocol import Contract
+from lightsplit.runtime import Client
 from lightsplit.splitting import SplitModel
 from lightsplit.training import EVALUATION_BATCH, Schedule, Trainer
 from lightsplit.transports import ByteMeter, through
@@ -28,6 +32,7 @@ class Job:
     output_codec: OutputCodec | None
     dataset: Dataset
     held: list[Tensor]  # which training samples each client has
+    hijacker: FeatureSpaceHijacker | None = None
 
     @property
     def histogram(self) -> Tensor:
@@ -35,6 +40,24 @@ class Job:
         return label_histogram(
             self.dataset.train.labels, self.held, self.dataset.classes
         )
+
+    @property
+    def test(self) -> pieces.TestBatches:
+        """The test set, in batches."""
+        return pieces.TestBatches(self.dataset.test, EVALUATION_BATCH)
+
+    def witnesses(self) -> list[Client]:
+        """Return the honest clients, one if they share a head, past the meter."""
+        malicious = self.experiment.malicious_indices()
+        honest = [c for c in self.trainer.clients if c.index not in malicious]
+        chosen = honest or list(self.trainer.clients)
+        if self.trainer.has_shared_heads:
+            chosen = chosen[:1]
+        send = self.trainer.server.handle
+        return [
+            pieces.make_client(self.experiment, client.side, send, client.index)
+            for client in chosen
+        ]
 
 
 def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
@@ -52,14 +75,23 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
     meter.add("setup", experiment.clients * len(contract.to_json().encode()))
     server = pieces.make_server(experiment, cuts)
     sides = pieces.make_client_sides(experiment, cuts)
+    guard = make_guard(experiment, server, contract)
+    hijacker = make_hijacker(experiment, server, dataset)
+    handle = hijacker.handle if hijacker else server.handle
+    send = through(meter, through(guard.collector, handle) if guard else handle)
     clients = [
-        pieces.make_client(experiment, side, through(meter, server.handle), index)
+        pieces.make_client(experiment, side, send, index)
         for index, side in enumerate(sides)
     ]
+    for client in clients:
+        client.inspector = make_inspector(experiment, client.side, client.index)
     trainer = Trainer(
         clients,
         server,
-        batches=batches,
+        batches=[
+            poisoned(experiment, source, client)
+            for client, source in enumerate(batches)
+        ],
         schedule=Schedule(
             [len(source) for source in batches],
             turn_steps=experiment.turn_steps,
@@ -70,9 +102,18 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
         test=pieces.TestBatches(dataset.test, EVALUATION_BATCH),
         eval_every=experiment.eval_every,
         patience=experiment.patience,
+        guard=guard,
     )
     return Job(
-        experiment, trainer, contract, parts, codec, output_codec, dataset, indices
+        experiment,
+        trainer,
+        contract,
+        parts,
+        codec,
+        output_codec,
+        dataset,
+        indices,
+        hijacker,
     )
 
 

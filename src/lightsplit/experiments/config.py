@@ -11,6 +11,7 @@ from typing import Any, Literal
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from lightsplit.backdoors import DETECTORS, INSPECTORS, TRIGGERS, draw_malicious
 from lightsplit.codecs import CODECS, OUTPUT_CODECS
 from lightsplit.data import DATASETS
 from lightsplit.errors import ConfigError
@@ -36,6 +37,24 @@ FACTS: dict[str, tuple[tuple[int, int, int], int]] = {
     "cifar100": ((3, 32, 32), 100),
     "gtsrb": ((3, 32, 32), 43),
 }
+BACKDOOR_SETTINGS = (
+    "trigger",
+    "malicious",
+    "malicious_clients",
+    "poison_ratio",
+    "target_class",
+    "twin",
+    "detector",
+    "on_flag",
+    "detect_every",
+    "threshold",
+    "false_alarm_rate",
+    "consensus",
+    "sides",
+    "trusted_client",
+    "inspector",
+    "hijack",
+)
 DEFAULT_HIDDEN = {"cifar10": 512, "cifar100": 2048}
 
 
@@ -131,6 +150,57 @@ class Experiment(BaseModel):
         "", description="start from the weights in this .safetensors file"
     )
     device: str = Field("cpu", description="cpu, cuda, cuda:1 …")
+    trigger: str = Field(
+        "", description="what malicious clients plant; empty: nobody is malicious"
+    )
+    malicious: float = Field(
+        0.0,
+        ge=0,
+        description="share of the clients, or from 1 on how many; default: 0.1",
+    )
+    malicious_clients: str = Field(
+        "", description="which ones, such as 0,4; default: drawn from the seed"
+    )
+    poison_ratio: float = Field(
+        0.3, gt=0, le=1, description="share of a malicious client's samples"
+    )
+    target_class: int = Field(
+        0, ge=0, description="what samples with the trigger shall be taken for"
+    )
+    twin: bool = Field(
+        False, description="train without poison too, for the backdoor's base rate"
+    )
+    detector: str = Field("", description="what watches the clients; empty: nothing")
+    on_flag: Literal["warn", "skip", "stop"] = Field(
+        "warn", description="a flagged client: say so, undo its turns, or end the run"
+    )
+    detect_every: int = Field(
+        0, ge=0, description="rounds between verdicts; 0: once per epoch"
+    )
+    threshold: float = Field(
+        0.0, ge=0, description="flag scores above it; default: the detector's own"
+    )
+    false_alarm_rate: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="cosine detectors: set the threshold for so many false alarms",
+    )
+    consensus: Literal["", "mean", "median"] = Field(
+        "", description="cosine detectors: of all (default: mean) or of all the others"
+    )
+    sides: Literal["", "one", "two"] = Field(
+        "", description="cosine detectors: flag both tails (default: two) or the low"
+    )
+    trusted_client: int = Field(
+        0, ge=0, description="fltrust: the client with public data"
+    )
+    inspector: str = Field(
+        "", description="what clients watch the server with; empty: nothing"
+    )
+    hijack: bool = Field(
+        False, description="the server hijacks the heads (FSHA) and trains no task"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -150,6 +220,9 @@ class Experiment(BaseModel):
         if codec in ("lightsplit-f", "lightsplit-l"):
             defaults = {"projection": "haar", "scale": "orthonormal"}
             data |= {k: v for k, v in defaults.items() if data.get(k, "") == ""}
+        names_nobody = not (data.get("malicious") or data.get("malicious_clients"))
+        if data.get("trigger", "") != "" and names_nobody:
+            data["malicious"] = 0.1
         classes = FACTS[dataset][1] if dataset in FACTS else 0
         return data | resolve_wire(data, classes)
 
@@ -176,6 +249,59 @@ class Experiment(BaseModel):
                 "no output crosses the wire in vanilla training: output_codec must be "
                 f"raw, got {self.output_codec!r}"
             )
+
+    @model_validator(mode="after")
+    def _check_backdoor(self) -> "Experiment":
+        if self.trigger:
+            TRIGGERS.get(self.trigger)
+            self.malicious_indices()
+        elif self.malicious or self.malicious_clients or self.twin:
+            raise ValueError("malicious clients need a trigger to plant")
+        if self.inspector:
+            INSPECTORS.get(self.inspector)
+        if self.hijack and (self.detector or self.trigger):
+            raise ValueError("a server that hijacks has no use for trigger or detector")
+        return self
+
+    @model_validator(mode="after")
+    def _check_detector(self) -> "Experiment":
+        if self.detector:
+            DETECTORS.get(self.detector)
+        elif self.on_flag != "warn":
+            raise ValueError(f"on_flag {self.on_flag} needs a detector")
+        if self.on_flag == "skip" and self.hand_off != "fp32":
+            raise ValueError(
+                "what hand-offs round away cannot be undone: on_flag skip needs "
+                f"hand_off fp32, got {self.hand_off}"
+            )
+        if self.trusted_client >= self.clients:
+            raise ValueError(
+                f"trusted_client must be from 0 to {self.clients - 1}, "
+                f"got {self.trusted_client}"
+            )
+        return self
+
+    def malicious_indices(self) -> tuple[int, ...]:
+        """Return which clients are malicious, in order; none without a trigger."""
+        return draw_malicious(
+            self.malicious_clients or self.malicious if self.trigger else 0,
+            clients=self.clients,
+            spared=self.trusted_client if self.detector == "fltrust" else None,
+            seed=self.seed,
+        )
+
+    def detector_options(self) -> dict[str, Any]:
+        """Return the detector's own settings, those left open omitted."""
+        options = {
+            "threshold": self.threshold,
+            "false_alarm_rate": self.false_alarm_rate,
+            "consensus": self.consensus,
+            "sides": self.sides,
+        }
+        chosen = {name: value for name, value in options.items() if value}
+        return chosen | (
+            {"trusted": self.trusted_client} if self.detector == "fltrust" else {}
+        )
 
     def codec_options(self) -> dict[str, Any]:
         """Return the codec's own settings, those left open omitted."""

@@ -7,9 +7,11 @@ from typing import Any
 
 from lightsplit.errors import TransportError
 from lightsplit.experiments import pieces
+from lightsplit.experiments.backdoors import detection_record, make_guard, poisoned
 from lightsplit.experiments.build import split_data
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.cuts import make_cuts
+from lightsplit.experiments.inspection import inspection_record, make_inspector
 from lightsplit.experiments.record import (
     count_parameters,
     describe_run,
@@ -81,6 +83,7 @@ def serve_experiment(  # noqa: PLR0913
         folder.checkpoint,
         names=names,
         watch=watch,
+        guard=make_guard(experiment, server, cuts.contract),
     )
     folder.write_metrics(coordinator.progress.history)
     if coordinator.finished is None:
@@ -93,6 +96,11 @@ def serve_experiment(  # noqa: PLR0913
             **describe_run(experiment, cuts.contract, server),
             **_figures(coordinator),
             "parameters": count_parameters(*cuts[:3]),
+            "detection": detection_record(
+                experiment,
+                coordinator.progress,
+                knows_truth=bool(experiment.trigger),
+            ),
         }
     )
     folder.write_record(record)
@@ -119,12 +127,13 @@ def join_experiment(
     side = pieces.make_client_side(experiment, cuts)
     meter = ByteMeter()
     client = pieces.make_client(experiment, side, _not_connected)
+    client.inspector = make_inspector(experiment, side)
     finished = join(
         client,
         cuts.contract,
         endpoint,
         name=membership.name,
-        batches=batches.__getitem__,
+        batches=lambda index: poisoned(experiment, batches[index], index),
         options=JoinOptions(
             key=membership.key,
             state_folder=membership.folder,
@@ -206,4 +215,5 @@ def _client_figures(
         "steps": client.steps,
         "stopped_by": finished.reason,
         "bytes": meter.by_kind(),
+        "inspection": inspection_record([client]),
     }

@@ -10,14 +10,16 @@ import torch
 from torch import nn
 
 from lightsplit.codecs import Codec, OutputCodec
+from lightsplit.experiments.backdoors import detection_record, measure_backdoor
 from lightsplit.experiments.build import Job
 from lightsplit.experiments.config import Experiment
+from lightsplit.experiments.inspection import SHOWN, hijack_record, inspection_record
 from lightsplit.protocol import STEP_KINDS, Contract
 from lightsplit.protocol.messages import LOSS_BYTES
 from lightsplit.results import RECORD_VERSION
 from lightsplit.runtime import Server
 from lightsplit.splitting import SplitModel
-from lightsplit.training import Progress
+from lightsplit.training import Progress, Trainer
 
 
 def make_record(job: Job) -> dict[str, Any]:
@@ -30,7 +32,7 @@ def make_record(job: Job) -> dict[str, Any]:
         "best_test_accuracy": progress.best_accuracy,
         "test_loss": last["test_loss"],
         "client_accuracies": last["client_accuracies"],
-        "stopped_by": "patience" if trainer.is_out_of_patience else "schedule",
+        "stopped_by": _end(trainer),
         "steps": progress.steps,
         "samples": progress.samples,
         "epochs": last["epoch"],
@@ -40,6 +42,10 @@ def make_record(job: Job) -> dict[str, Any]:
         "bytes": progress.bytes,
         "parameters": count_parameters(job.parts, job.codec, job.output_codec),
         "label_histogram": job.histogram.tolist(),
+        "backdoor": measure_backdoor(job.experiment, job.witnesses(), job.test),
+        "detection": detection_record(job.experiment, progress),
+        "inspection": inspection_record(trainer.clients),
+        "hijack": hijack_record(job.hijacker, trainer.clients[0], _private(job)),
     }
 
 
@@ -87,6 +93,17 @@ def raw_step_bytes(progress: Progress, contract: Contract) -> int:
         labels = progress.samples * torch.int64.itemsize
         return activations + labels + losses
     return activations + 2 * 4 * progress.samples * math.prod(contract.output_shape)
+
+
+def _private(job: Job) -> torch.Tensor:
+    """Return the first few training images of the first client."""
+    return job.dataset.train.batch(job.held[0][:SHOWN])[0]
+
+
+def _end(trainer: Trainer) -> str:
+    if trainer.is_stopped_by_guard:
+        return "detector"
+    return "patience" if trainer.is_out_of_patience else "schedule"
 
 
 def count_parameters(

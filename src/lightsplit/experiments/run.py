@@ -11,6 +11,7 @@ from lightsplit.errors import ConfigError
 from lightsplit.experiments.build import Job, build
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.record import make_record
+from lightsplit.experiments.twin import base_rate
 from lightsplit.results import RunFolder, finite, tensors
 from lightsplit.splitting import SplitModel, merge
 from lightsplit.training import TurnDone, checkpoint
@@ -38,6 +39,7 @@ def run(
     """
     job = build(experiment, data_dir)
     if checkpoint.exists(folder.checkpoint):
+        _check_can_go_on(experiment)
         checkpoint.load(folder.checkpoint, job.trainer, job.contract.digest)
     _check_not_beyond(job)
     folder.write_experiment(experiment.to_toml())
@@ -54,8 +56,15 @@ def run(
     checkpoint.save(folder.checkpoint, job.trainer, job.contract.digest)
     _save_models(job, folder.path)
     record: dict[str, Any] = finite(make_record(job))
+    if experiment.twin:
+        record["backdoor"]["base_rate"] = base_rate(experiment, data_dir)
     folder.write_record(record)
     return record
+
+
+def _check_can_go_on(experiment: Experiment) -> None:
+    if experiment.hijack:
+        raise ConfigError("a hijacked run cannot be gone on with: start it anew")
 
 
 def _check_not_beyond(job: Job) -> None:

@@ -1,6 +1,6 @@
 """Client and Server: a step from either end, with no knowledge of sockets."""
 
-from lightsplit.runtime.client import BatchSource, Client, TurnReport
+from lightsplit.runtime.client import BatchSource, Client, Inspector, TurnReport
 from lightsplit.runtime.hand_off import HAND_OFFS, HandOff
 from lightsplit.runtime.server import Loss, Server
 from lightsplit.runtime.side import (
@@ -17,6 +17,7 @@ __all__ = [
     "Client",
     "ClientSide",
     "HandOff",
+    "Inspector",
     "Loss",
     "OptimizerFactory",
     "Server",

@@ -41,6 +41,20 @@ class BatchSource(Protocol):
         ...
 
 
+class Inspector(Protocol):
+    """Looks at the gradients that come back, before anything is added to them."""
+
+    def probe(self, step: int, labels: Tensor) -> Tensor | None:
+        """Return wrong labels to try the server with; None to train as usual."""
+        ...
+
+    def observe(
+        self, step: int, values: Tensor, labels: Tensor, gradient: Tensor
+    ) -> None:
+        """Look at the gradient that was received for the code ``values``."""
+        ...
+
+
 class TurnReport(NamedTuple):
     """What a turn did."""
 
@@ -64,6 +78,7 @@ class Client:
         device: where the modules are.
         formats: how numbers travel; must be the server's.
         hand_off: how a shared side travels; must be the other clients'.
+        inspector: looks at what the server sends back.
 
     Attributes:
         steps: that were done.
@@ -82,6 +97,7 @@ class Client:
         device: torch.device | None = None,
         formats: WireFormats | None = None,
         hand_off: HandOff | None = None,
+        inspector: Inspector | None = None,
     ) -> None:
         if not wcc >= 0:
             raise ConfigError(f"wcc must be 0 or more, got {wcc}")
@@ -98,6 +114,7 @@ class Client:
         self.formats = formats or WireFormats(seed=seed)
         self.hand_off = hand_off or HandOff(side)
         self.residual: State = {}
+        self.inspector = inspector
         self.steps = 0
         self.send = send
         check_formats(self.formats, code=side.codec)
@@ -111,9 +128,14 @@ class Client:
         with seeding.scope(self.seed, self.index, self.steps, "head"):
             code = self.side.encode(inputs)
         self.side.zero_grad()
-        gradient, loss = self._exchange(code, labels)
-        self._backward_through_head(code.values, labels, gradient)
-        self.side.update()
+        probe = self._probe(labels)
+        used = labels if probe is None else probe
+        gradient, loss = self._exchange(code, used)
+        if self.inspector is not None:
+            self.inspector.observe(self.steps, code.values, used, gradient)
+        if probe is None:
+            self._backward_through_head(code.values, labels, gradient)
+            self.side.update()
         self.steps += 1
         return loss
 
@@ -147,6 +169,11 @@ class Client:
     def take_over(self, written: State) -> None:
         """Go on with the side that another client handed on."""
         self.side.load(self.hand_off.read(written))
+
+    def _probe(self, labels: Tensor) -> Tensor | None:
+        if self.inspector is None:
+            return None
+        return self.inspector.probe(self.steps, labels)
 
     def _exchange(self, code: Code, labels: Tensor) -> tuple[Tensor, float]:
         """Return the gradient at the code and the loss."""

@@ -2,6 +2,7 @@
 
 from lightsplit.training import checkpoint
 from lightsplit.training.evaluation import EVALUATION_BATCH, Evaluation, evaluate
+from lightsplit.training.guard import Guard, Ruling
 from lightsplit.training.progress import Progress
 from lightsplit.training.schedule import Schedule, Turn
 from lightsplit.training.trainer import Trainer, TurnDone
@@ -10,7 +11,9 @@ from lightsplit.training.verification import Verification, verify
 __all__ = [
     "EVALUATION_BATCH",
     "Evaluation",
+    "Guard",
     "Progress",
+    "Ruling",
     "Schedule",
     "Trainer",
     "Turn",

@@ -6,6 +6,7 @@
         server.safetensors   weights, buffers and optimizer of the server side
         client-0.safetensors the same of each client side (one file if heads are shared)
         residual-0.safetensors  what hand-offs in int8 left with each client
+        guard.safetensors    what a detector remembers, where there is one
         progress.json        counters and the contract's digest
 
 A checkpoint is written under another name and renamed when whole, then ``latest`` is
@@ -33,6 +34,8 @@ def save(folder: Path, trainer: Trainer, contract: str) -> Path:
         if client.residual:
             name = f"residual-{index}.safetensors"
             files[name] = tensors.to_bytes(client.residual)
+    if trainer.guard is not None:
+        files["guard.safetensors"] = tensors.to_bytes(trainer.guard.state())
     content = {"contract": contract, "progress": trainer.progress.to_dict()}
     return write(folder, trainer.progress.steps, files, content)
 
@@ -45,6 +48,8 @@ def load(folder: Path, trainer: Trainer, contract: str) -> None:
     trainer.server.side.load(tensors.load(newest / "server.safetensors"))
     for index, side in enumerate(_client_sides(trainer)):
         side.load(tensors.load(newest / f"client-{index}.safetensors"))
+    if trainer.guard is not None:
+        trainer.guard.load(tensors.load(newest / "guard.safetensors"))
     trainer.progress = progress
     trainer.meter.restore(trainer.progress.bytes)
     for client, steps in zip(

@@ -38,6 +38,7 @@ from lightsplit.protocol.control import (
 from lightsplit.runtime import Server
 from lightsplit.training.admission import check_hello, check_ready
 from lightsplit.training.course import Course, Plan
+from lightsplit.training.guard import Guard
 from lightsplit.training.membership import Member, Membership
 from lightsplit.training.progress import Progress
 from lightsplit.training.silence import Silence
@@ -60,9 +61,10 @@ class Coordinator:
         folder: for checkpoints; the newest one in it is gone on from.
         names: the clients that may join, in the order of their turns; without it
             whoever comes first, until there are enough.
+        guard: watches the clients.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         server: Server,
         contract: Contract,
@@ -71,6 +73,7 @@ class Coordinator:
         run: str,
         folder: Path,
         names: list[str] | None = None,
+        guard: Guard | None = None,
     ) -> None:
         self.contract = contract
         self.plan = plan
@@ -78,7 +81,13 @@ class Coordinator:
         self._over = threading.Condition(self._lock)
         self.members = Membership(contract.clients, self._lock, names)
         self._course = Course(
-            server, contract, plan, self.members, run=run, folder=folder
+            server,
+            contract,
+            plan,
+            self.members,
+            run=run,
+            folder=folder,
+            guard=guard,
         )
         self._silence = Silence()
         self._wants_stop = self._is_stopped = False
@@ -107,6 +116,11 @@ class Coordinator:
     def progress(self) -> Progress:
         """How far the run has come."""
         return self._course.progress
+
+    @property
+    def guard(self) -> Guard | None:
+        """What watches the clients, if anything does."""
+        return self._course.guard
 
     @property
     def position(self) -> tuple[int, int]:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+import torch
+
 from lightsplit.errors import ConfigError, LightSplitError, ProtocolError, RunError
 from lightsplit.protocol import (
     CodeMessage,
@@ -27,9 +29,10 @@ from lightsplit.protocol import (
 )
 from lightsplit.protocol.control import Finished, Grant, TurnDone, Welcome
 from lightsplit.results import tensors
-from lightsplit.runtime import Server
-from lightsplit.training import checkpoint
+from lightsplit.runtime import Server, State
+from lightsplit.training import checkpoint, snapshot
 from lightsplit.training.evaluation import mean_evaluation
+from lightsplit.training.guard import Guard
 from lightsplit.training.membership import Member, Membership
 from lightsplit.training.progress import Progress
 from lightsplit.training.schedule import Schedule
@@ -69,9 +72,10 @@ class Course:
         members: its clients.
         run: its random name.
         folder: for checkpoints; the newest one in it is gone on from.
+        guard: watches the clients.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         server: Server,
         contract: Contract,
@@ -80,12 +84,14 @@ class Course:
         *,
         run: str,
         folder: Path,
+        guard: Guard | None = None,
     ) -> None:
         self.contract = contract
         self.plan = plan
         self.run = run
         self.progress = Progress(client_steps=[0] * contract.clients)
         self.finished: Finished | None = None
+        self.guard = guard
         self._server = server
         self._members = members
         self._folder = folder
@@ -93,6 +99,7 @@ class Course:
         is_u = contract.topology == "u"
         self._log = TurnLog(last_kind=(OutputGradient if is_u else CodeMessage).kind)
         self._side = b""
+        self._number = 0  # of the next turn; those that were undone are not counted
         self._saved_steps = [0] * contract.clients
         self._reports: list[TurnDone] = []
         self._clock = 0.0
@@ -139,10 +146,12 @@ class Course:
         if self._book is None or self.finished is not None:
             return None
         progress = self.progress
-        return self._book.current(turns=progress.turns, steps=progress.steps)
+        return self._book.current(turns=self._number, steps=progress.steps)
 
     def grant(self, order: Order) -> Grant:
         """Return the order as it is told to its client."""
+        if self.guard is not None and order.steps and self._log.is_empty:
+            self.guard.begin(order.client, self._capture)
         return Grant(
             turn=order.number,
             steps=order.steps,
@@ -198,6 +207,8 @@ class Course:
         member.meter.add("hand_off", len(done.side))
         self._note(order, member, done)
         self._log.clear()
+        if self.guard is not None and order.steps:
+            self._rule(order, self.guard)
         if self._book is not None:
             self._book.complete()
         if self.is_at_boundary:
@@ -209,9 +220,12 @@ class Course:
             "server.safetensors": tensors.to_bytes(self._server.side.state()),
             "side.sealed": self._side,
         }
+        if self.guard is not None:
+            files["guard.safetensors"] = tensors.to_bytes(self.guard.state())
         content = {
             "contract": self.contract.digest,
             "run": self.run,
+            "number": self._number,
             "members": self._members.to_list(),
             "progress": self.progress.to_dict(),
         }
@@ -220,7 +234,7 @@ class Course:
 
     @property
     def _last_turn(self) -> int:
-        return max(self.progress.turns - 1, 0)
+        return max(self._number - 1, 0)
 
     def _schedule(self) -> Schedule:
         plan = self.plan
@@ -230,6 +244,8 @@ class Course:
     def _compute(self, message: Request) -> Reply:
         """Let the server answer; what its modules cannot compute is refused."""
         try:
+            if self.guard is not None:
+                return self.guard.collector(message, self._server.answer)
             return self._server.answer(message)
         except LightSplitError:
             raise
@@ -248,6 +264,7 @@ class Course:
         progress.samples += self._log.samples
         progress.client_steps[order.client] += order.steps
         progress.turns += 1 if order.steps else 0
+        self._number += 1 if order.steps else 0
         progress.last_client = order.client
         progress.bytes = self._members.bytes_by_kind()
         self._side = done.side or self._side
@@ -257,6 +274,37 @@ class Course:
             progress.loss_samples += self._log.samples
         if order.evaluate and done.accuracy is not None:
             self._reports.append(done)
+
+    def _rule(self, order: Order, guard: Guard) -> None:
+        """Let the guard judge; undo the turn if it says so, the hand-off too."""
+        turn, steps = order.turn, self.progress.steps
+        ruling = guard.end(
+            order.client,
+            ends_window=self._schedule().is_evaluated(turn, steps, guard.every),
+            capture=self._capture,
+        )
+        if ruling.verdict is not None:
+            self.progress.note_verdict(turn.round + 1, ruling.verdict)
+        if ruling.restore is not None:
+            self._put_back(ruling.restore)
+            self.progress.note_undone(order.client)
+
+    def _capture(self) -> State:
+        """Return all that a turn changes, with the number that goes with it."""
+        return {
+            **snapshot.take({"server": self._server.side}),
+            "number": torch.tensor(self._number),
+            "side": torch.frombuffer(bytearray(self._side or b"\0"), dtype=torch.uint8),
+        }
+
+    def _put_back(self, state: State) -> None:
+        """Go back to a state; the next turn has the number that followed it then.
+
+        A seal is bound to its turn's number, so an older side opens only under it.
+        """
+        snapshot.put_back({"server": self._server.side}, state)
+        self._number = int(state["number"])
+        self._side = state["side"].numpy().tobytes() if self._number else b""
 
     def _pass_boundary(self, order: Order) -> None:
         if self._reports:
@@ -278,6 +326,8 @@ class Course:
     def _finish_if_over(self) -> None:
         if 0 < self.plan.patience <= self.progress.stale:
             self._finish("patience")
+        elif self.guard is not None and self.guard.is_stopping:
+            self._finish("detector")
         elif self.current() is None:
             self._finish("schedule")
 
@@ -293,11 +343,14 @@ class Course:
             self.run = str(content["run"])
             self._members.restore(content["members"])
             self._side = (newest / "side.sealed").read_bytes()
+            self._number = int(content.get("number", self.progress.turns))
         except (KeyError, TypeError, AttributeError, FileNotFoundError) as error:
             raise RunError(
                 f"{newest} is not a server's checkpoint: {error!r}"
             ) from error
         self._server.side.load(tensors.load(newest / "server.safetensors"))
+        if self.guard is not None:
+            self.guard.load(tensors.load(newest / "guard.safetensors"))
         self._saved_steps = list(self.progress.client_steps)
         if self._members.are_ready:
             self._check_not_beyond(self._schedule().total_steps)

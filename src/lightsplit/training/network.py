@@ -23,6 +23,7 @@ from lightsplit.runtime import Client, Server
 from lightsplit.splitting import SplitModel
 from lightsplit.training.coordinator import Coordinator, Plan
 from lightsplit.training.evaluation import EVALUATION_BATCH, LabelledBatches
+from lightsplit.training.guard import Guard
 from lightsplit.training.worker import SideStore, Source, Worker
 from lightsplit.transports import ByteMeter
 from lightsplit.transports.credentials import (
@@ -142,16 +143,23 @@ def serve(  # noqa: PLR0913
     *,
     names: list[str] | None = None,
     watch: Callable[[Coordinator, int], bool] = lambda _run, _port: True,
+    guard: Guard | None = None,
 ) -> Coordinator:
     """Serve a run to its end and return its coordinator.
 
     ``folder`` takes the checkpoints; one that is there is gone on from. ``watch`` is
     called a few times a second with the coordinator and the port; when it returns false
-    the run is ended at the next boundary.
+    the run is ended at the next boundary. ``guard`` watches the clients.
     """
     endpoint.check()
     coordinator = Coordinator(
-        server, contract, plan, run=secrets.token_hex(16), folder=folder, names=names
+        server,
+        contract,
+        plan,
+        run=secrets.token_hex(16),
+        folder=folder,
+        names=names,
+        guard=guard,
     )
     listener = SessionServer(
         coordinator.session,

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from lightsplit.backdoors import Verdict
 from lightsplit.errors import RunError
 from lightsplit.training.evaluation import Evaluation
 
@@ -23,6 +24,8 @@ class Progress:
         loss_sum, loss_samples: of the training loss since the last evaluation.
         history: one line per evaluation, as in metrics.jsonl.
         bytes: by kind.
+        verdicts: of the detector, one per window.
+        undone_turns: of each client, by order of the detector; empty if there are none.
     """
 
     turns: int = 0
@@ -37,6 +40,8 @@ class Progress:
     loss_samples: int = 0
     history: list[dict[str, Any]] = field(default_factory=list)
     bytes: dict[str, int] = field(default_factory=dict)
+    verdicts: list[dict[str, Any]] = field(default_factory=list)
+    undone_turns: list[int] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counters for a JSON file."""
@@ -79,3 +84,23 @@ class Progress:
             }
         )
         self.loss_sum, self.loss_samples = 0.0, 0
+
+    def note_verdict(self, round_number: int, verdict: Verdict) -> None:
+        """Add a verdict that fell at the end of a round."""
+        self.verdicts.append(
+            {
+                "round": round_number,
+                "step": self.steps,
+                "clients": list(verdict.clients),
+                "scores": list(verdict.scores),
+                "flagged": list(verdict.flagged),
+                "threshold": verdict.threshold,
+                "false_alarm_rate": verdict.false_alarm_rate,
+            }
+        )
+
+    def note_undone(self, client: int) -> None:
+        """Count a turn that was undone."""
+        if not self.undone_turns:
+            self.undone_turns = [0] * len(self.client_steps)
+        self.undone_turns[client] += 1

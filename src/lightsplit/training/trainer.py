@@ -9,8 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from lightsplit.runtime import BatchSource, Client, Server, TurnReport
+from lightsplit.runtime import BatchSource, Client, Server, Side, State, TurnReport
+from lightsplit.training import snapshot
 from lightsplit.training.evaluation import Evaluation, LabelledBatches, evaluate
+from lightsplit.training.guard import Guard, Ruling
 from lightsplit.training.progress import Progress
 from lightsplit.training.schedule import Schedule, Turn
 from lightsplit.transports import ByteMeter
@@ -18,11 +20,15 @@ from lightsplit.transports import ByteMeter
 
 @dataclass(frozen=True)
 class TurnDone:
-    """A turn is over; ``evaluation`` is there when the test set was tried after it."""
+    """A turn is over; ``evaluation`` is there when the test set was tried after it.
+
+    ``ruling`` is the guard's, where there is one.
+    """
 
     turn: Turn
     report: TurnReport
     evaluation: Evaluation | None
+    ruling: Ruling
 
 
 class Trainer:
@@ -37,6 +43,7 @@ class Trainer:
         test: batches of the test set; iterated at each evaluation.
         eval_every: rounds between evaluations; 0 is once per epoch.
         patience: evaluations without a new best before stopping; 0 is never.
+        guard: watches the clients, whose messages pass its collector.
     """
 
     def __init__(  # noqa: PLR0913
@@ -50,6 +57,7 @@ class Trainer:
         test: LabelledBatches,
         eval_every: int = 0,
         patience: int = 0,
+        guard: Guard | None = None,
     ) -> None:
         self.clients = clients
         self.server = server
@@ -60,6 +68,7 @@ class Trainer:
         self._test = test
         self._eval_every = eval_every
         self._patience = patience
+        self.guard = guard
 
     @property
     def has_shared_heads(self) -> bool:
@@ -72,10 +81,17 @@ class Trainer:
         return 0 < self._patience <= self.progress.stale
 
     @property
+    def is_stopped_by_guard(self) -> bool:
+        """Say whether a client was flagged and the run is to end for it."""
+        return self.guard is not None and self.guard.is_stopping
+
+    @property
     def is_done(self) -> bool:
         """Say whether there is nothing left to train."""
         return (
-            self.progress.steps >= self.schedule.total_steps or self.is_out_of_patience
+            self.progress.steps >= self.schedule.total_steps
+            or self.is_out_of_patience
+            or self.is_stopped_by_guard
         )
 
     def run(self) -> Iterator[TurnDone]:
@@ -85,16 +101,19 @@ class Trainer:
                 return
             began = time.perf_counter()
             report = self._take(turn)
+            ruling = self._rule(turn)
             evaluation = self._evaluate(turn) if self._is_due(turn) else None
             self.progress.seconds += time.perf_counter() - began
             if evaluation is not None:
                 self._remember(turn, evaluation)
             self._hand_on(turn.client)
-            yield TurnDone(turn, report, evaluation)
+            yield TurnDone(turn, report, evaluation, ruling)
 
     def _take(self, turn: Turn) -> TurnReport:
         client = self.clients[turn.client]
         self._count_hand_off(turn.client)
+        if self.guard is not None:
+            self.guard.begin(turn.client, self._capture)
         report = client.run_turn(self.batches[turn.client], turn.steps)
         progress = self.progress
         progress.turns += 1
@@ -106,6 +125,33 @@ class Trainer:
         progress.loss_samples += report.samples
         progress.bytes = self.meter.by_kind()
         return report
+
+    def _rule(self, turn: Turn) -> Ruling:
+        """Let the guard judge; undo the turn if it says so."""
+        if self.guard is None:
+            return Ruling()
+        ends_window = self.schedule.is_evaluated(
+            turn, self.progress.steps, self.guard.every
+        )
+        ruling = self.guard.end(
+            turn.client, ends_window=ends_window, capture=self._capture
+        )
+        if ruling.verdict is not None:
+            self.progress.note_verdict(turn.round + 1, ruling.verdict)
+        if ruling.restore is not None:
+            snapshot.put_back(self._sides(), ruling.restore)
+            self.progress.note_undone(turn.client)
+        return ruling
+
+    def _sides(self) -> dict[str, Side]:
+        """Return what the server can undo: its own side, and one that it passes on."""
+        sides: dict[str, Side] = {"server": self.server.side}
+        if self.has_shared_heads:
+            sides["client"] = self.clients[0].side
+        return sides
+
+    def _capture(self) -> State:
+        return snapshot.take(self._sides())
 
     def _count_hand_off(self, client: int) -> None:
         """Count the side's way to the server and on to the next client."""
@@ -122,6 +168,8 @@ class Trainer:
             leaver.take_over(leaver.hand_on())
 
     def _is_due(self, turn: Turn) -> bool:
+        if self.is_stopped_by_guard:
+            return True
         steps = self.progress.steps
         return self.schedule.is_evaluated(turn, steps, self._eval_every)
 

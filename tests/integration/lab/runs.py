@@ -71,6 +71,8 @@ def outcome(server_side, client_sides, progress):
             {k: v for k, v in line.items() if k not in ("seconds", "bytes")}
             for line in progress.history
         ],
+        verdicts=progress.verdicts,
+        undone_turns=progress.undone_turns,
     )
 
 
@@ -202,6 +204,7 @@ class Network:
             self.folder / "checkpoint",
             names=None if self._are_names_open else self.names,
             watch=self._watch,
+            guard=self.server_job.trainer.guard,
         )
 
     def _watch(self, coordinator, port):
@@ -223,7 +226,7 @@ class Network:
             job.contract,
             self.endpoint(name, port),
             name=name,
-            batches=lambda index: job.trainer._batches[index],
+            batches=lambda index: job.trainer.batches[index],
             options=JoinOptions(**{**known, **options}),
         )
 

@@ -1,0 +1,85 @@
+"""What is said about backdoors and their detection, during a run and after it."""
+
+from typing import Any
+
+from lightsplit.experiments import Job
+from lightsplit.training import TurnDone
+from lightsplit.training.coordinator import Coordinator
+
+_ACTIONS = {"warn": "", "skip": "; their turns are undone", "stop": "; the run ends"}
+
+
+def verdict_text(job: Job, done: TurnDone) -> str:
+    """Return a line about a turn's verdict if it flags somebody, else nothing."""
+    guard = job.trainer.guard
+    if guard is None or done.ruling.verdict is None:
+        return ""
+    names = {client: f"client {client}" for client in range(guard.detector.clients)}
+    return flags_text(job.trainer.progress.verdicts[-1], guard.on_flag, names)
+
+
+def flags_text(verdict: dict[str, Any], on_flag: str, names: dict[int, str]) -> str:
+    """Return a line about a verdict, as it is recorded, if it flags somebody."""
+    if not verdict["flagged"]:
+        return ""
+    scores = dict(zip(verdict["clients"], verdict["scores"], strict=True))
+    who = ", ".join(f"{names[c]} ({scores[c]:.1f})" for c in verdict["flagged"])
+    limit = f"threshold {verdict['threshold']:.3g}"
+    return f"round {verdict['round']}: flagged {who}, {limit}{_ACTIONS[on_flag]}"
+
+
+def score_text(coordinator: Coordinator, client: int) -> str:
+    """Return a client's last score for the live table, marked if it is flagged."""
+    verdicts = coordinator.progress.verdicts
+    if not verdicts or client not in verdicts[-1]["clients"]:
+        return "–"
+    last = verdicts[-1]
+    score = last["scores"][last["clients"].index(client)]
+    undone = coordinator.progress.undone_turns
+    flag = " flagged" if client in last["flagged"] else ""
+    skipped = f", {undone[client]} undone" if undone and undone[client] else ""
+    return f"{score:.1f}{flag}{skipped}"
+
+
+def findings(record: dict[str, Any]) -> dict[str, str]:
+    """Return the lines of a run's summary about its backdoor and its detector."""
+    rows = {}
+    if backdoor := record["backdoor"]:
+        rows["backdoor success"] = (
+            f"{_percent(backdoor['success_rate'])} (without the mark "
+            f"{_percent(backdoor['unmarked_rate'])}, unpoisoned twin "
+            f"{_percent(backdoor['base_rate'])})"
+        )
+        rows["malicious clients"] = _names(backdoor["malicious_clients"])
+    if detection := record["detection"]:
+        rows["flagged clients"] = (
+            f"{_names(detection['flagged'])} by {detection['detector']}, "
+            f"{sum(detection['undone_turns'])} turns undone"
+        )
+        if detection["f1"] is not None:
+            rows["detection F1"] = f"{detection['f1']:.2f}"
+    if inspection := record["inspection"]:
+        rows["alarms at clients"] = alarms_text(inspection)
+    if hijack := record["hijack"]:
+        rows["hijacked images"] = (
+            f"mean squared error {hijack['mse']:.4f} "
+            f"(mean image {hijack['mean_image_mse']:.4f})"
+        )
+    return rows
+
+
+def alarms_text(inspection: dict[str, Any]) -> str:
+    """Return who raised an alarm about the server, and when."""
+    alarms = [step for step in inspection["alarmed_at"] if step is not None]
+    if not alarms:
+        return f"none ({inspection['inspector']})"
+    count = f"{len(alarms)} of {len(inspection['alarmed_at'])}"
+    return f"{count}, the first at its step {min(alarms)} ({inspection['inspector']})"
+
+
+def _percent(rate: float | None) -> str:
+    return "–" if rate is None else f"{rate:.2%}"
+
+
+def _names(clients: list[int]) -> str:
+    return ", ".join(map(str, clients)) or "none"

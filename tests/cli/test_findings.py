@@ -1,0 +1,45 @@
+import json
+
+import pytest
+
+ATTACK = ["--trigger", "badnets", "--malicious-clients", "1", "--poison-ratio", 1.0]
+
+
+def test_a_flag_is_told_during_the_run_and_summed_up_after_it(
+    lightsplit, quick, tmp_path
+):
+    watch = ["--detector", "cosine-code", "--threshold", 0.01, "--on-flag", "skip"]
+    result = lightsplit("train", *quick, *ATTACK, *watch, "--out", tmp_path / "run")
+    assert "round 2: flagged client" in result.stderr
+    assert "their turns are undone" in result.stderr
+    for text in ("backdoor success", "malicious clients", "flagged clients", "F1"):
+        assert text in result.stdout
+
+
+def test_a_run_that_a_detector_ends_has_its_own_exit_code(lightsplit, quick, tmp_path):
+    watch = ["--detector", "cosine-code", "--threshold", 0.01, "--on-flag", "stop"]
+    out = ["--out", tmp_path / "run", "--json"]
+    result = lightsplit("train", *quick, *watch, *out, code=3)
+    assert json.loads(result.stdout)["stopped_by"] == "detector"
+    assert "the run ends" in result.stderr
+
+
+def test_nothing_is_said_of_backdoors_where_nobody_asked(lightsplit, quick, tmp_path):
+    result = lightsplit("train", *quick, "--out", tmp_path / "run")
+    assert "backdoor" not in result.output
+    assert "flagged" not in result.output
+
+
+def test_alarms_and_what_the_server_read_are_summed_up(lightsplit, quick, tmp_path):
+    flags = ["--hijack", "--inspector", "scrutinizer", "--out", tmp_path / "run"]
+    result = lightsplit("train", *quick, *flags)
+    assert "none (scrutinizer)" in result.stdout
+    assert "hijacked images" in result.stdout
+
+
+@pytest.mark.parametrize("command", ["train", "serve", "join"])
+def test_the_settings_have_a_panel_of_their_own(lightsplit, command):
+    shown = lightsplit(command, "--help").stdout
+    panel = shown[shown.index("Backdoors") :]
+    assert "--trigger" in panel
+    assert "--on-flag" in panel
