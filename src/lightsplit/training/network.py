@@ -167,6 +167,7 @@ def serve(  # noqa: PLR0913
         watch(coordinator, port)
     finally:
         listener.stop()
+        coordinator.close()
     return coordinator
 
 
