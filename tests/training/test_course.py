@@ -64,6 +64,27 @@ def test_the_position_is_that_of_the_last_turn(net, tmp_path):
     assert found == [(0, 0), (1, 1), (1, 1), (1, 2), (2, 3), (2, 3), (2, 4)]
 
 
+def test_a_turn_that_fills_memory_is_repeated_from_disk_with_the_same_replies(
+    net, tmp_path
+):
+    course = net.make_course(tmp_path, (5,), plan=Plan(turn_steps=5), turn_steps=5)
+    course._log._replies._limit = 0
+    order = course.current()
+
+    def turn():
+        told = []
+        for step in range(5):
+            told.append(course.answer(order, net.code(0, step)).output.values)
+            told.append(course.answer(order, net.gradient(0, step)).gradient)
+            course.settle()
+        return torch.stack(told)
+
+    first = turn()
+    assert torch.equal(turn(), first)
+    assert course._server.applied == [(0, step) for step in range(5)]
+    course.close()
+
+
 def test_a_course_that_is_over_has_no_order(net, tmp_path):
     course = net.make_course(tmp_path, (1, 1))
     for _ in range(2):

@@ -17,6 +17,7 @@ def test_replies_beyond_the_limit_leave_memory_and_come_back_the_same():
     store = ReplyStore(memory_bytes=3 * output(0).payload_bytes)
     for step in range(10):
         store.put(("code", step), output(step))
+        store.make_room()
     assert len(store) == 10
     assert len(store._newest) == 3
     for step in reversed(range(10)):
@@ -37,6 +38,7 @@ def test_the_newest_reply_stays_in_memory_however_long_it_is():
     store = ReplyStore(memory_bytes=0)
     for step in range(2):
         store.put(("code", step), output(step))
+        store.make_room()
     assert list(store._newest) == [("code", 1)]
     store.clear()
 
@@ -46,6 +48,7 @@ def test_a_reply_of_several_frames_comes_back_whole():
     long = CodeGradient(0, 0, torch.rand(2, PART_BYTES // 4), loss=0.25)
     store.put(("code", 0), long)
     store.put(("code", 1), output(1))
+    store.make_room()
     given = store.get(("code", 0))
     assert given.loss == 0.25
     assert torch.equal(given.gradient, long.gradient)
@@ -57,6 +60,7 @@ def test_a_store_that_was_cleared_holds_nothing(memory_bytes):
     store = ReplyStore(memory_bytes)
     for step in range(3):
         store.put(("code", step), output(step))
+    store.make_room()
     store.clear()
     assert not len(store)
     assert store.get(("code", 0)) is None
@@ -75,6 +79,7 @@ def test_a_limit_changes_nothing_but_where_a_reply_lies(memory, actions):
         if is_put and key not in expected:
             expected[key] = output(step)
             store.put(key, expected[key])
+            store.make_room()
         elif not is_put:
             store.drop(key)
             expected.pop(key, None)

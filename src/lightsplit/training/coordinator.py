@@ -112,6 +112,11 @@ class Coordinator:
             self._stop_if_idle()
             self._over.notify_all()
 
+    def close(self) -> None:
+        """Let go of what is held for clients that might have come back."""
+        with self._lock:
+            self._course.close()
+
     @property
     def progress(self) -> Progress:
         """How far the run has come."""

@@ -186,6 +186,7 @@ class Course:
     def settle(self) -> None:
         """Do what the server put off until its reply was on its way."""
         self._server.settle()
+        self._log.make_room()
 
     def abandon(self, order: Order) -> None:
         """Undo the open step of a client that is gone."""
@@ -231,6 +232,10 @@ class Course:
         }
         checkpoint.write(self._folder, self.progress.steps, files, content)
         self._saved_steps = list(self.progress.client_steps)
+
+    def close(self) -> None:
+        """Let go of what an unfinished turn was told; nobody will ask any more."""
+        self._log.clear()
 
     @property
     def _last_turn(self) -> int:

@@ -177,6 +177,7 @@ def serve(  # noqa: PLR0913
         watch(coordinator, port)
     finally:
         listener.stop()
+        coordinator.close()
     return coordinator
 
 

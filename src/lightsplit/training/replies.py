@@ -1,10 +1,11 @@
 """The replies of a turn, of which only the newest lie in memory.
 
-    put ─► newest, in memory ── over the limit ──► older, in a temporary file as frames
-    get ◄──────┴──────────────────────────────────────┘
+    put ─► newest, in memory ── make_room ──► older, in a temporary file as frames
+    get ◄──────┴─────────────────────────────────┘
 
-A turn may be a whole epoch, and any of its replies may be asked for again. What is read
-back from the file is the same to the last bit: it went through the wire's serialiser.
+Making room is a call of its own: it can be done while a reply is on its way. A turn may
+be a whole epoch, and any of its replies may be asked for again. What is read back from
+the file is the same to the last bit: it went through the wire's serialiser.
 """
 
 import tempfile
@@ -13,7 +14,7 @@ from typing import IO, NamedTuple
 from lightsplit.protocol import Reply, from_frames, to_frames
 
 Key = tuple[str, int]  # kind and step of the request
-MEMORY_BYTES = 64 * 2**20
+MEMORY_BYTES = 256 * 2**20
 
 
 class _Place(NamedTuple):
@@ -25,7 +26,8 @@ class ReplyStore:
     """Replies by key: added, looked up, and forgotten all at once.
 
     Args:
-        memory_bytes: payload that is kept in memory; the newest reply always is.
+        memory_bytes: payload that ``make_room`` leaves in memory; the newest reply
+            stays in any case.
     """
 
     def __init__(self, memory_bytes: int = MEMORY_BYTES) -> None:
@@ -48,9 +50,12 @@ class ReplyStore:
         return self._newest.get(key)
 
     def put(self, key: Key, reply: Reply) -> None:
-        """Keep a reply; the oldest in memory make room for it."""
+        """Keep a reply, in memory at first."""
         self._newest[key] = reply
         self._newest_bytes += reply.payload_bytes
+
+    def make_room(self) -> None:
+        """Move the oldest replies out of memory while there are too many."""
         while self._newest_bytes > self._limit and len(self._newest) > 1:
             self._move_oldest()
 

@@ -68,6 +68,10 @@ class TurnLog:
             self.samples += _rows(request)
         return reply
 
+    def make_room(self) -> None:
+        """Keep old replies on disk where memory would not do."""
+        self._replies.make_room()
+
     def forget_open_step(self, first_step: int) -> None:
         """Drop the reply to a code whose gradient never came."""
         self._replies.drop((CodeMessage.kind, first_step + self.done))
