@@ -25,7 +25,7 @@ train_limit = 200
 test_limit = 20
 clients = 2
 batch_size = 10
-epochs = 40
+epochs = 25
 [grid]
 seed = [0, 1]
 """
@@ -109,7 +109,7 @@ def test_a_worker_killed_in_the_middle_of_a_cell_loses_nothing(
     assert process.returncode == 0, complained
     assert "2 cells run, 0 kept from before, 0 failed, 0 left" in said
     assert {record["seed"] for record in records(tmp_path / "out")} == {0, 1}
-    assert {record["epochs"] for record in records(tmp_path / "out")} == {40}
+    assert {record["epochs"] for record in records(tmp_path / "out")} == {25}
 
 
 @pytest.mark.slow
@@ -121,7 +121,7 @@ def test_an_interrupted_sweep_says_how_to_go_on_and_does(sweep, tmp_path):
     assert process.returncode == 130, complained
     assert "--resume" in complained
     assert not records(tmp_path / "out")
-    again = sweep("--workers", "2", "--resume", "--set", "epochs=40")
+    again = sweep("--workers", "2", "--resume", "--set", "epochs=25")
     said, complained = again.communicate(timeout=250)
     assert again.returncode == 0, complained
     assert len(records(tmp_path / "out")) == 2

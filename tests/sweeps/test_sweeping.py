@@ -3,7 +3,7 @@ import json
 import pytest
 
 from lightsplit.sweeps.sweeping import MOST_LOSSES
-from lightsplit.sweeps.work import ERROR_FILE, Ended
+from lightsplit.sweeps.work import ERROR_FILE, Advance, Ended
 
 TWO = "[grid]\nseed = [0, 1]\n"
 
@@ -96,6 +96,19 @@ def test_the_cell_of_a_dead_worker_is_run_again(write_sweep, sweep_run, inline):
     state = sweep_run(write_sweep(TWO), workers).run()
     assert len(state.finished) == 2
     assert len(workers.started) == 3
+
+
+def test_a_word_that_comes_after_the_end_of_its_cell_is_not_waited_for(
+    write_sweep, sweep_run, inline
+):
+    class Late(inline):
+        def events(self, timeout_seconds):
+            (*_, ended) = super().events(timeout_seconds)
+            return [ended, Advance(ended.key, 1, 2)]
+
+    state = sweep_run(write_sweep(TWO), Late()).run()
+    assert len(state.finished) == 2
+    assert not state.running
 
 
 def test_a_cell_that_kills_every_worker_is_given_up(write_sweep, sweep_run, inline):

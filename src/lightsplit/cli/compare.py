@@ -11,6 +11,8 @@ from lightsplit.cli import console
 from lightsplit.reports import Group, find_runs, group_runs, overview
 from lightsplit.reports.tables import percent, schedule_text, setting_text
 
+Line = dict[str, Any]
+
 
 def compare(
     folders: Annotated[
@@ -31,13 +33,12 @@ def compare(
     if json:
         console.print_json(overview(groups).lines)
         return
-    settings: dict[str, list[Group]] = {}
-    for group in groups:
-        settings.setdefault(_title(group), []).append(group)
-    for title, members in settings.items():
-        lines = overview(groups).lines
-        chosen = [lines[groups.index(group)] for group in members]
-        console.out.print(_table(title, members, chosen))
+    lines = overview(groups).lines
+    settings: dict[str, list[tuple[Group, Line]]] = {}
+    for group, line in zip(groups, lines, strict=True):
+        settings.setdefault(_title(group), []).append((group, line))
+    for title, rows in settings.items():
+        console.out.print(_table(title, rows))
     for problem in problems:
         console.err.print(
             f"left out: {problem.path}: {problem.reason}", soft_wrap=True, markup=False
@@ -49,11 +50,11 @@ def _title(group: Group) -> str:
     return f"{own['dataset']}: {setting_text(own)}, {schedule_text(own)}"
 
 
-def _table(title: str, groups: list[Group], lines: list[dict[str, Any]]) -> Table:
+def _table(title: str, rows: list[tuple[Group, Line]]) -> Table:
     table = Table(
         title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True
     )
-    is_audited = any(line["leakage_ssim"] is not None for line in lines)
+    is_audited = any(line["leakage_ssim"] is not None for _, line in rows)
     table.add_column("method", no_wrap=True)
     for column in ("seeds", "accuracy", "of raw", "cut ratio", "step ratio"):
         table.add_column(column, justify="right")
@@ -63,7 +64,7 @@ def _table(title: str, groups: list[Group], lines: list[dict[str, Any]]) -> Tabl
         *(["worst SSIM"] if is_audited else []),
     ):
         table.add_column(column, justify="right")
-    for group, line in zip(groups, lines, strict=True):
+    for group, line in rows:
         cells = [
             group.method,
             str(line["seeds"]),

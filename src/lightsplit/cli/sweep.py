@@ -27,6 +27,7 @@ from lightsplit.sweeps import (
     find_sweep,
     parse_change,
     read_sweep,
+    threads_each,
 )
 
 
@@ -122,7 +123,7 @@ def sweep(  # noqa: PLR0913
 
 def _estimates(cells: list[Cell], workers: int) -> dict[str, Estimate]:
     """Return the cost of every cell; one that cannot be is refused here."""
-    threads = max(1, (os.cpu_count() or 1) // workers)
+    threads = threads_each(workers)
     costs = {}
     for cell in cells:
         try:

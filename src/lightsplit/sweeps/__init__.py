@@ -8,7 +8,7 @@ from lightsplit.sweeps.sweep_file import Sweep, parse_change, read_sweep
 from lightsplit.sweeps.sweep_folder import SweepFolder
 from lightsplit.sweeps.sweeping import SweepRun, SweepState
 from lightsplit.sweeps.work import Order
-from lightsplit.sweeps.workers import LocalWorkers, Workers
+from lightsplit.sweeps.workers import LocalWorkers, Workers, threads_each
 
 __all__ = [
     "Cell",
@@ -27,4 +27,5 @@ __all__ = [
     "find_sweep",
     "parse_change",
     "read_sweep",
+    "threads_each",
 ]

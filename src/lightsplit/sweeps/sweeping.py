@@ -83,10 +83,10 @@ class SweepRun:
             self._start_what_fits()
             self._watch(self.state)
             for event in self._workers.events(WAIT_SECONDS):
-                if isinstance(event, Advance):
-                    self.state.running[event.key] = event
-                else:
+                if isinstance(event, Ended):
                     self._end(event)
+                elif event.key in self.state.running:  # a late word may come after all
+                    self.state.running[event.key] = event
         self._watch(self.state)
         return self.state
 

@@ -8,7 +8,6 @@ for it any more: then it ends by itself.
 """
 
 import multiprocessing
-import os
 import signal
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
@@ -21,6 +20,11 @@ from lightsplit.sweeps.work import Ended, Event, Order, run_cell
 
 JOIN_SECONDS = 10
 STOP = "stop"
+
+
+def threads_each(workers: int) -> int:
+    """Return the threads of each of so many workers; OMP_NUM_THREADS bounds them."""
+    return max(1, torch.get_num_threads() // workers)
 
 
 class Workers(Protocol):
@@ -44,11 +48,11 @@ class Workers(Protocol):
 
 
 class LocalWorkers:
-    """At most ``count`` processes, each with its share of the machine's cores."""
+    """At most ``count`` processes, each with its share of the threads."""
 
-    def __init__(self, count: int, *, threads: int = 0) -> None:
+    def __init__(self, count: int) -> None:
         self._count = count
-        self._threads = threads or max(1, (os.cpu_count() or 1) // count)
+        self._threads = threads_each(count)
         self._idle: list[_Process] = []
         self._busy: dict[str, _Process] = {}
 

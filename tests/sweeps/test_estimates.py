@@ -1,0 +1,24 @@
+from lightsplit.experiments import make_experiment
+from lightsplit.experiments.communication import foresee_traffic
+from lightsplit.sweeps import estimate
+
+
+def test_epochs_multiply_what_one_costs():
+    one, four = (
+        estimate(make_experiment({"epochs": epochs, "train_limit": 200}))
+        for epochs in (1, 4)
+    )
+    assert four.steps == 4 * one.steps
+    assert four.bytes == 4 * one.bytes
+    assert 0 < one.seconds < four.seconds
+
+
+def test_the_bytes_are_within_a_twentieth_of_those_of_the_run():
+    experiment = make_experiment({"epochs": 3, "seed": 4})
+    foreseen = foresee_traffic(experiment).bytes["total"]
+    assert abs(estimate(experiment).bytes / foreseen - 1) < 0.05
+
+
+def test_a_run_that_is_cut_short_costs_no_more_than_its_steps():
+    experiment = make_experiment({"epochs": 1000, "max_steps": 5})
+    assert estimate(experiment).steps == 5
