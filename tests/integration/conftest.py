@@ -16,6 +16,14 @@ from lightsplit.transports.certificates import CertificateFolder
 from lightsplit.transports.sealing import SealingKey
 
 
+def pytest_collection_modifyitems(items):
+    """Whole runs over sockets are not for the fast part, short as each of them is."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def _threads_end():
     """Give gRPC's own threads the moment that they take after a channel is closed."""

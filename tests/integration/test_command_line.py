@@ -36,7 +36,6 @@ def interpreter(tmp_path):
         process.wait()
 
 
-@pytest.mark.slow
 def test_a_server_and_three_clients_over_mutual_tls_are_the_run_in_one_process(
     make_cluster, interpreter, certificates
 ):
@@ -107,7 +106,6 @@ def checkpoint_after(cluster, step):
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_server_asked_to_stop_saves_and_can_be_gone_on_with(number, started):
     settings = {"epochs": 8}
@@ -121,7 +119,6 @@ def test_a_server_asked_to_stop_saves_and_can_be_gone_on_with(number, started):
     assert_ends_like_one_process(cluster, **settings)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_client_that_leaves_by_a_signal_can_come_back(number, started):
     settings = {"epochs": 6, "heads": "private"}
@@ -135,7 +132,6 @@ def test_a_client_that_leaves_by_a_signal_can_come_back(number, started):
     assert_ends_like_one_process(cluster, **settings)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("first", ["alice", "carol"])
 def test_a_server_killed_before_its_first_checkpoint_starts_over(first, started):
     cluster = started({}, names=[first])
@@ -149,7 +145,6 @@ def test_a_server_killed_before_its_first_checkpoint_starts_over(first, started)
     assert_ends_like_one_process(cluster)
 
 
-@pytest.mark.slow
 def test_a_finished_run_can_be_served_for_predictions(started, zygote):
     cluster = started({})
     assert_ends_like_one_process(cluster)

@@ -39,7 +39,6 @@ def test_a_cut_in_the_vanilla_topology_changes_nothing(kind, tmp_path):
     assert_same_weights(got, reference(**settings))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("heads", "gap"), [("shared", 250_000), ("private", 40_000)])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_thirty_cuts_at_random_bytes_change_nothing(heads, gap, seed, tmp_path):

@@ -6,7 +6,6 @@ import re
 import socket
 from pathlib import Path
 
-import pytest
 import torch
 from lab.faults import left_behind
 from lab.lines import streams
@@ -91,7 +90,6 @@ def throw(port, contract, seed):
     return codes
 
 
-@pytest.mark.slow
 def test_garbage_is_refused_within_bounds_and_the_honest_run_goes_on(make_cluster):
     settings = {"epochs": 6}
     contract = build_job(**settings).contract

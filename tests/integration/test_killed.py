@@ -47,7 +47,6 @@ def long_cluster(make_cluster):
     return make
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("heads", ["shared", "private"])
 @pytest.mark.parametrize("victim", ["server", "client in turn", "waiting client"])
 def test_ten_kills_change_nothing(victim, heads, long_cluster):

@@ -5,8 +5,6 @@ import subprocess
 import sys
 import time
 
-import pytest
-
 SETTINGS = [
     *("--train-limit", "320", "--test-limit", "50", "--batch-size", "16"),
     *("--clients", "4", "--epochs", "3", "--projection", "dct", "--wcc", "0.01"),
@@ -25,7 +23,6 @@ def wait_for(path, process, seconds=90):
         time.sleep(0.005)
 
 
-@pytest.mark.slow
 def test_a_run_killed_twice_ends_like_one_that_was_not(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     subprocess.run(command(*SETTINGS, "--out", str(whole)), check=True)

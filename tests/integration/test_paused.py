@@ -44,7 +44,6 @@ def run_with_pause(network, cluster, choose, seed):
         network.finish()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("heads", ["shared", "private"])
 @pytest.mark.parametrize("who", ["client in turn", "waiting client"])
 def test_a_paused_client_is_cut_off_and_comes_back(who, heads, make_cluster, tmp_path):

@@ -85,7 +85,7 @@ def test_small_fields_of_schema_and_dataclass_are_the_same(kind):
     assert set(kind.scalars) == names
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(messages())
 def test_any_message_comes_back_and_its_length_was_known(message):
     frames = to_frames(message)

@@ -38,6 +38,7 @@ def undisturbed(request):
     return request.param, whole.trainer
 
 
+@pytest.mark.slow
 def test_a_run_resumed_after_any_turn_ends_as_if_undisturbed(undisturbed, tmp_path):
     name, whole = undisturbed
     for stop in (1, 4, 9):

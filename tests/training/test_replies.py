@@ -1,6 +1,6 @@
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lightsplit.codecs import Code
@@ -63,6 +63,7 @@ def test_a_store_that_was_cleared_holds_nothing(memory_bytes):
     assert store._file is None
 
 
+@settings(max_examples=40, deadline=None)
 @given(
     memory=st.integers(0, 2000),
     actions=st.lists(st.tuples(st.booleans(), st.integers(0, 6)), max_size=30),

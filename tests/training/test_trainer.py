@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from lightsplit.experiments import build, make_experiment
@@ -14,6 +15,7 @@ def run(trainer):
     return [done.evaluation for done in trainer.run() if done.evaluation]
 
 
+@pytest.mark.slow
 def test_training_learns_the_digits():
     trainer = trainer_of(train_limit=600, test_limit=0, epochs=6, codec="raw")
     evaluations = run(trainer)

@@ -283,6 +283,7 @@ def machine(net):
     return machine
 
 
+@pytest.mark.slow
 def test_any_course_of_events_applies_every_step_once(machine):
     machine.TestCase("runTest").runTest()
 

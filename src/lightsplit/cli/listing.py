@@ -16,6 +16,7 @@ from lightsplit.formats import FORMATS, ROUNDINGS
 from lightsplit.metrics import METRICS
 from lightsplit.models import CUTS, MODELS
 from lightsplit.registry import Registry, unknown_name
+from lightsplit.sweeps import catalogue, read_sweep
 
 KINDS: dict[str, Registry[Any]] = {
     "models": MODELS,
@@ -31,17 +32,20 @@ KINDS: dict[str, Registry[Any]] = {
     "detectors": DETECTORS,
     "inspectors": INSPECTORS,
 }
+EXPERIMENTS = "experiments"
 
 
 def list_parts(
-    kind: Annotated[str, typer.Argument(help=f"one of: {', '.join(KINDS)}")],
+    kind: Annotated[
+        str, typer.Argument(help=f"one of: {', '.join((*KINDS, EXPERIMENTS))}")
+    ],
     json: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
 ) -> None:
     """Show the parts that can be named: models and their cuts, codecs, attacks."""
     with console.reported_errors():
-        if kind not in KINDS:
-            raise UnknownNameError(unknown_name("kind", kind, list(KINDS)))
-    entries = {name: describe(kind, name) for name in KINDS[kind].names()}
+        if kind not in (*KINDS, EXPERIMENTS):
+            raise UnknownNameError(unknown_name("kind", kind, [*KINDS, EXPERIMENTS]))
+        entries = _experiments() if kind == EXPERIMENTS else _parts(kind)
     if json:
         console.print_json(entries)
         return
@@ -66,6 +70,18 @@ def describe(kind: str, name: str) -> dict[str, str]:
     if kind == "attacks":
         facts |= _attack_facts(part)
     return facts
+
+
+def _parts(kind: str) -> dict[str, dict[str, str]]:
+    return {name: describe(kind, name) for name in KINDS[kind].names()}
+
+
+def _experiments() -> dict[str, dict[str, str]]:
+    """Return what each sweep file is about, and its scales."""
+    return {
+        sweep.name: {"about": sweep.about, "scales": ", ".join(sweep.scales) or "one"}
+        for sweep in (read_sweep(path) for path in catalogue().values())
+    }
 
 
 def _attack_facts(attack: Any) -> dict[str, str]:

@@ -28,3 +28,6 @@ DataDir = Annotated[
     Path | None,
     typer.Option(help="where the datasets lie; default: LIGHTSPLIT_DATA or cache"),
 ]
+TensorBoard = Annotated[
+    bool, typer.Option("--tensorboard", help="log for TensorBoard too")
+]

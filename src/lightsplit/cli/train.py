@@ -14,11 +14,13 @@ from lightsplit.cli.options import (
     RecordAsJson,
     Resume,
     RunOut,
+    TensorBoard,
 )
 from lightsplit.cli.progress import TrainingBar
 from lightsplit.cli.runs import open_run
 from lightsplit.cli.settings import Settings, takes_experiment
 from lightsplit.experiments import Experiment, run
+from lightsplit.experiments.tensorboard import TensorBoardLog
 from lightsplit.results import RunFolder
 
 
@@ -31,6 +33,7 @@ def train(  # noqa: PLR0913
     resume: Resume = None,
     data_dir: DataDir = None,
     checkpoint_every: CheckpointEvery = 0,
+    tensorboard: TensorBoard = False,
     json: RecordAsJson = False,
 ) -> None:
     """Train one network between data owners and a server, in this process.
@@ -58,6 +61,7 @@ def train(  # noqa: PLR0913
             data_dir=data_dir,
             checkpoint_every=checkpoint_every,
             is_quiet=json,
+            has_tensorboard=tensorboard,
         )
     if json:
         console.print_json(record)
@@ -75,16 +79,20 @@ def train_in(
     data_dir: Path | None = None,
     checkpoint_every: int = 0,
     is_quiet: bool = False,
+    has_tensorboard: bool = False,
 ) -> dict[str, Any]:
     """Run behind a progress bar; leave with exit code 130 when interrupted."""
     title = f"{experiment.dataset} {experiment.codec} {experiment.ratio:g}x"
-    with TrainingBar(title, is_quiet=is_quiet).shown() as bar:
+    with (
+        TensorBoardLog(folder.path, is_on=has_tensorboard) as log,
+        TrainingBar(title, is_quiet=is_quiet).shown() as bar,
+    ):
         record = run(
             experiment,
             folder,
             data_dir=data_dir,
             checkpoint_every=checkpoint_every,
-            observe=bar.observe,
+            observe=lambda job, done: log.observe(job, done) and bar.observe(job, done),
             started=bar.start,
         )
     if record is None:

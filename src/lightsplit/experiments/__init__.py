@@ -2,8 +2,9 @@
 
 from lightsplit.experiments.build import Job, build
 from lightsplit.experiments.config import Experiment, make_experiment, read_experiment
-from lightsplit.experiments.record import RECORD_VERSION, make_record
+from lightsplit.experiments.record import make_record
 from lightsplit.experiments.run import run
+from lightsplit.results import RECORD_VERSION
 
 __all__ = [
     "RECORD_VERSION",

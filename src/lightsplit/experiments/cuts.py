@@ -3,6 +3,7 @@
 Both ends make these from their settings alone, and compare the contracts.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -45,6 +46,15 @@ def make_cuts(experiment: Experiment, parts: SplitModel) -> Cuts:
         tail = narrowed_tail(parts.tail, output_codec)
         parts = SplitModel(parts.head, parts.backbone, tail, parts.whole)
     return Cuts(parts, codec, output_codec, contract)
+
+
+def plan_cuts(experiment: Experiment, parts: SplitModel) -> Cuts:
+    """Return the same sizes and bytes without drawing a matrix, for plans."""
+    if not experiment.projection:
+        return make_cuts(experiment, parts)
+    cuts = make_cuts(experiment.model_copy(update={"projection": "dct"}), parts)
+    options = {**cuts.contract.codec_options, "projection": experiment.projection}
+    return cuts._replace(contract=replace(cuts.contract, codec_options=options))
 
 
 def make_codec(

@@ -16,11 +16,10 @@ from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.inspection import SHOWN, hijack_record, inspection_record
 from lightsplit.protocol import STEP_KINDS, Contract
 from lightsplit.protocol.messages import LOSS_BYTES
+from lightsplit.results import RECORD_VERSION
 from lightsplit.runtime import Server
 from lightsplit.splitting import SplitModel
 from lightsplit.training import Progress, Trainer
-
-RECORD_VERSION = 1
 
 
 def make_record(job: Job) -> dict[str, Any]:

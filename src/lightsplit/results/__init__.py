@@ -2,6 +2,6 @@
 
 from lightsplit.results import atomic, tensors
 from lightsplit.results.finite import finite
-from lightsplit.results.run_folder import RunFolder
+from lightsplit.results.run_folder import RECORD_VERSION, RunFolder
 
-__all__ = ["RunFolder", "atomic", "finite", "tensors"]
+__all__ = ["RECORD_VERSION", "RunFolder", "atomic", "finite", "tensors"]

@@ -17,6 +17,8 @@ from lightsplit.errors import RunError
 from lightsplit.results.atomic import write_text
 from lightsplit.results.finite import finite
 
+RECORD_VERSION = 1
+
 
 class RunFolder:
     """The files of one run."""

@@ -48,6 +48,11 @@ class Projection(nn.Module):
         self.scale = scale
         self.gain = math.sqrt(size / code_size) if scale == "jl" else 1.0
 
+    @property
+    def flops(self) -> int:
+        """Floating-point operations to project or to lift one sample."""
+        raise NotImplementedError
+
     def project(self, activation: Tensor) -> Tensor:
         """Return the code (B, k) of ``activation`` (B, d)."""
         _check(activation, self.size)

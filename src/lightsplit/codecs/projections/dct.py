@@ -15,6 +15,7 @@ and one multiplication, composed beforehand:
     select ◄─ irfft · twiddle ─ select ◄─ irfft · twiddle ─ select          lift
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +46,13 @@ class Dct(Projection):
         widths = (size, self.transform.width, self.transform.width)
         up = [part.transposed(to) for part, to in zip(down, widths, strict=True)]
         self.down, self.up = nn.ModuleList(down), nn.ModuleList(reversed(up))
+
+    @property
+    def flops(self) -> int:
+        """Two real FFTs at 2.5 d log₂ d, their twiddles, and three weighted gathers."""
+        fft = 2.5 * self.size * math.log2(self.size)
+        twiddle = 3 * self.size  # six operations for each of d/2 complex numbers
+        return round(2 * (fft + twiddle + self.size) + self.code_size)
 
     def _project(self, activation: Tensor) -> Tensor:
         code: Tensor = _Project.apply(activation, self)  # type: ignore[no-untyped-call]

@@ -34,6 +34,11 @@ class Dense(Projection):
         columns = self.gain * _orthonormal_columns(entries)
         self.register_buffer("columns", columns.float(), persistent=False)
 
+    @property
+    def flops(self) -> int:
+        """A multiplication and an addition per entry of R."""
+        return 2 * self.size * self.code_size
+
     def _entries(self, generator: np.random.Generator) -> NDArray[np.float64]:
         raise NotImplementedError
 

@@ -1,0 +1,199 @@
+"""``lightsplit sweep``: every cell of a grid, in parallel, once."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from lightsplit.cli import console
+from lightsplit.cli.sweep_progress import SweepBars
+from lightsplit.errors import ConfigError
+from lightsplit.experiments.tensorboard import TensorBoardLog
+from lightsplit.sweeps import (
+    Cell,
+    Estimate,
+    LocalWorkers,
+    Order,
+    RayWorkers,
+    Sweep,
+    SweepFolder,
+    SweepRun,
+    SweepState,
+    Workers,
+    estimate,
+    expand,
+    find_sweep,
+    parse_change,
+    read_sweep,
+)
+
+
+def sweep(  # noqa: PLR0913
+    file: Annotated[
+        str,
+        typer.Argument(help="sweep file, or a name of `lightsplit list experiments`"),
+    ],
+    *,
+    scale: Annotated[
+        str, typer.Option(help="small or paper, as the file offers; default: small")
+    ] = "",
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="KEY=VALUE in place of what the file says; repeat"),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="folder of the sweep; default: runs/FILE-SCALE"),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option(help="go on in a folder that has cells already")
+    ] = False,
+    workers: Annotated[int, typer.Option(min=0, help="processes; 0: one per core")] = 0,
+    ray: Annotated[
+        str, typer.Option(help="run on Ray: local, or the address of a cluster")
+    ] = "",
+    cpus: Annotated[float, typer.Option(min=0, help="of each cell on Ray")] = 1,
+    gpus: Annotated[float, typer.Option(min=0, help="of each cell on Ray")] = 0,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="where the datasets lie; default: LIGHTSPLIT_DATA or cache"),
+    ] = None,
+    checkpoint_every: Annotated[
+        int, typer.Option(min=0, help="steps between checkpoints; 0: each evaluation")
+    ] = 0,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="log for TensorBoard too")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="show the cells and what they would cost")
+    ] = False,
+) -> None:
+    """Run every cell of a grid of experiments.
+
+    A cell that was finished before is kept, one that was interrupted goes on from its
+    checkpoint, and one that fails does not stop the others.
+
+    [bold]Examples[/]
+
+      lightsplit list experiments
+
+      lightsplit sweep utility --dry-run
+
+      lightsplit sweep utility --workers 2 --set seed=[0,1,2]
+
+      lightsplit sweep my-grid.toml --resume --ray local
+    """
+    count = workers or os.cpu_count() or 1
+    with console.reported_errors():
+        asked = read_sweep(
+            find_sweep(file),
+            scale=scale,
+            changes=dict(map(parse_change, changes or [])),
+        )
+        cells = expand(asked)
+        costs = _estimates(cells, count)
+        if dry_run:
+            _show_plan(asked, cells, costs, count)
+            return
+        if asked.audit:
+            console.err.print(
+                "the cells are trained; the \\[audit] table is for lightsplit audit",
+                soft_wrap=True,
+            )
+        TensorBoardLog(Path(), is_on=tensorboard)  # says at once if it is missing
+        path = out or Path("runs") / "-".join(filter(None, (asked.name, asked.scale)))
+        with SweepFolder(path).opened(resume=resume) as folder:
+            folder.write(asked)
+            order = Order(
+                key="",
+                settings={},
+                sweep_folder=str(path.resolve()),
+                folder_name="",
+                data_dir=str(data_dir.resolve()) if data_dir else "",
+                checkpoint_every=checkpoint_every,
+                has_tensorboard=tensorboard,
+            )
+            pool = RayWorkers(ray, cpus=cpus, gpus=gpus) if ray else LocalWorkers(count)
+            state = _run(cells, folder, pool, order=order, costs=costs)
+    _conclude(state, path, file)
+
+
+def _estimates(cells: list[Cell], workers: int) -> dict[str, Estimate]:
+    """Return the cost of every cell; one that cannot be is refused here."""
+    threads = max(1, (os.cpu_count() or 1) // workers)
+    costs = {}
+    for cell in cells:
+        try:
+            costs[cell.key] = estimate(cell.experiment, threads=threads)
+        except ConfigError as error:
+            raise ConfigError(f"the cell {cell.label}: {error}") from error
+    return costs
+
+
+def _show_plan(
+    asked: Sweep, cells: list[Cell], costs: dict[str, Estimate], workers: int
+) -> None:
+    table = Table(title=asked.title or asked.name, title_justify="left")
+    table.add_column("cell")
+    for column in ("steps", "bytes", "minutes"):
+        table.add_column(column, justify="right")
+    for cell in cells:
+        cost = costs[cell.key]
+        table.add_row(
+            cell.label,
+            f"{cost.steps:,}",
+            console.bytes_text(cost.bytes),
+            f"{cost.seconds / 60:.1f}",
+        )
+    console.out.print(table)
+    hours = sum(cost.seconds for cost in costs.values()) / 3600
+    console.out.print(
+        f"{len(cells)} cells, {hours:.1f} hours of one worker, about "
+        f"{hours / workers:.1f} hours with {workers}. Seconds are those of plain steps "
+        "of the same model, measured now; codecs, messages and audits come on top.",
+        soft_wrap=True,
+    )
+
+
+def _run(
+    cells: list[Cell],
+    folder: SweepFolder,
+    workers: Workers,
+    *,
+    order: Order,
+    costs: dict[str, Estimate],
+) -> SweepState:
+    weights = {key: cost.seconds for key, cost in costs.items()}
+    bars = SweepBars(weights)
+    running = SweepRun(cells, folder, workers, order=order, watch=bars.show)
+    try:
+        with bars.shown(running.stop):
+            return running.run()
+    finally:
+        workers.close()
+
+
+def _conclude(state: SweepState, path: Path, file: str) -> None:
+    """Say what came of it, and leave with a code that says whether all is well."""
+    console.out.print(
+        f"{len(state.finished)} cells run, {len(state.kept)} kept from before, "
+        f"{len(state.failed)} failed, {len(state.left)} left; in {path}",
+        soft_wrap=True,
+    )
+    for key, reason in state.failed.items():
+        label = state.cells[key].label
+        console.err.print(f"failed: {label}: {reason}", soft_wrap=True, markup=False)
+    if state.left:
+        console.err.print(
+            f"interrupted; go on with: lightsplit sweep {file} --out {path} --resume "
+            "(and the same --scale and --set)",
+            soft_wrap=True,
+        )
+        raise SystemExit(console.INTERRUPTED_EXIT)
+    if state.failed:
+        raise SystemExit(console.ERROR_EXIT)
+    console.out.print(
+        f"see them: lightsplit report {path} -o report.html", soft_wrap=True
+    )

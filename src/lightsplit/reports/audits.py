@@ -1,0 +1,107 @@
+"""What the audits found: one row per experiment, attack and form."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from lightsplit.reports.groups import Group, spread
+from lightsplit.reports.runs import Run
+from lightsplit.reports.tables import Table, Value, setting_text
+
+IMAGE_METRICS = ("ssim", "lpips", "mse", "psnr", "correlation", "reidentification")
+LABEL_METRICS = ("accuracy", "chance")
+Entry = dict[str, Any]
+
+
+def audit_tables(groups: Sequence[Group]) -> list[Table]:
+    """Return the table of reconstructions and that of labels, where there are any."""
+    entries = [
+        (group, run, entry)
+        for group in groups
+        for run in group.runs
+        for entry in run.audit
+    ]
+    images = [found for found in entries if found[2].get("kind") != "labels"]
+    labels = [found for found in entries if found[2].get("kind") == "labels"]
+    tables = []
+    if images:
+        note = (
+            "What an honest-but-curious server gets out of the messages; mean over "
+            "images, 95 % interval below. High SSIM, PSNR, correlation and "
+            "re-identification and low LPIPS and MSE mean that more leaks. An attack "
+            "that does not beat the trivial ones says nothing of privacy."
+        )
+        title = "What an attacker reconstructs"
+        tables.append(_table("audit", title, note, IMAGE_METRICS, images))
+    if labels:
+        note = "Labels guessed by the server, beside the accuracy of mere guessing."
+        title = "What an attacker learns of the labels"
+        tables.append(_table("labels", title, note, LABEL_METRICS, labels))
+    return tables
+
+
+def _table(
+    name: str,
+    title: str,
+    note: str,
+    metrics: tuple[str, ...],
+    entries: Sequence[tuple[Group, Run, Entry]],
+) -> Table:
+    groups = list(dict.fromkeys(group for group, _, _ in entries))
+    known = [
+        m for m in metrics if any(m in entry["metrics"] for _, _, entry in entries)
+    ]
+    lines = [_line(group, run, entry, known) for group, run, entry in entries]
+    attacks: dict[tuple[int, str, str], list[Entry]] = {}
+    for group, _, entry in entries:
+        key = (groups.index(group), entry["attack"], entry.get("form", ""))
+        attacks.setdefault(key, []).append(entry)
+    rows = []
+    for (number, attack, form), found in attacks.items():
+        group, first = groups[number], found[0]
+        is_suspect = any(entry.get("beats_trivial") is False for entry in found)
+        headings = (
+            Value(group.settings["dataset"], below=setting_text(group.settings)),
+            Value(group.method),
+            Value(f"{attack} {form}".strip(), below=first.get("threat_model", "")),
+            Value(_verdict(found), tone="bad" if is_suspect else ""),
+        )
+        rows.append((*headings, *(_metric(found, metric) for metric in known)))
+    columns = ("setting", "method", "attack", "beats trivial", *known)
+    return Table(name, title, note, columns, rows, lines)
+
+
+def _verdict(entries: Sequence[Entry]) -> str:
+    verdicts = {entry.get("beats_trivial") for entry in entries}
+    if False in verdicts:
+        return "no"
+    return "yes" if True in verdicts else "–"
+
+
+def _metric(entries: Sequence[Entry], name: str) -> Value:
+    """Return the mean over seeds, and the widest interval below it."""
+    figures = [entry["metrics"].get(name, {}) for entry in entries]
+    mean = spread(figure.get("mean") for figure in figures)
+    if mean is None:
+        return Value("–", -1e9)
+    lows = [f["low"] for f in figures if f.get("low") is not None]
+    highs = [f["high"] for f in figures if f.get("high") is not None]
+    below = f"{min(lows):.3g} … {max(highs):.3g}" if lows and highs else ""
+    return Value(f"{mean.mean:.3g}", mean.mean, below=below)
+
+
+def _line(group: Group, run: Run, entry: Entry, metrics: list[str]) -> dict[str, Any]:
+    own = run.settings
+    names = ("dataset", "cut", "heads", "clients", "alpha", "codec", "ratio", "wcc")
+    figures = {
+        f"{metric}_{kind}": entry["metrics"].get(metric, {}).get(kind)
+        for metric in metrics
+        for kind in ("mean", "low", "high", "worst")
+    }
+    return {
+        **{name: own[name] for name in (*names, "seed")},
+        "test_accuracy": run.record.get("test_accuracy"),
+        "step_bytes_per_sample": group.step_bytes,
+        **{k: entry.get(k) for k in ("attack", "form", "kind", "budget", "images")},
+        "beats_trivial": entry.get("beats_trivial"),
+        **figures,
+    }

@@ -1,0 +1,132 @@
+"""Pictures that follow the page: SVG in its colours, or files of their own.
+
+Text and axes are drawn in one ink. In the page the ink becomes ``currentColor``, so a
+picture is readable on light and on dark; as a file it is dark on white.
+"""
+
+import io
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lightsplit.reports.groups import Group
+
+COLOURS = {
+    "raw": "#8a8f98",
+    "lightsplit-f": "#2f7fd8",
+    "lightsplit-l": "#d9730d",
+    "learned-1x1": "#2a9d6f",
+    "topk": "#a259c4",
+}
+OTHER_COLOUR = "#c0506f"
+PANELS = 12  # more than so many settings are in the CSV only
+PAGE_INK = "#010203"
+FILE_INK = "#222222"
+PANEL_WIDTH, PANEL_HEIGHT = 4.2, 3.1
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture that can be drawn in any ink, and the figures in it."""
+
+    name: str
+    title: str
+    note: str
+    draw: Callable[[str], Figure]
+    lines: list[dict[str, Any]] = field(default_factory=list)
+
+    def svg(self) -> str:
+        """Return an ``<svg>`` element for the page."""
+        text = self._saved("svg", PAGE_INK).decode()
+        text = text[text.index("<svg") :].replace(PAGE_INK, "currentColor")
+        text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+        # Several pictures share the page: their ids must not meet.
+        text = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{self.name}-", text)
+        width = re.search(r'width="([\d.]+)pt"', text)
+        points = float(width[1]) if width else 0.0
+        size = f"max-width:{1.6 * points:.0f}px;min-width:{0.9 * points:.0f}px"
+        label = f'role="img" aria-label="{self.title}" class="picture" style="{size}"'
+        text = re.sub(r'(width|height)="[\d.]+pt" ', "", text, count=2)
+        return text.replace("<svg ", f"<svg {label} ", 1)
+
+    def file(self, kind: str) -> bytes:
+        """Return the picture as a file of its own, ``svg`` or ``png``."""
+        return self._saved(kind, FILE_INK)
+
+    def _saved(self, kind: str, ink: str) -> bytes:
+        buffer = io.BytesIO()
+        with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": self.name}):
+            figure = self.draw(ink)
+            is_page = ink == PAGE_INK
+            figure.savefig(
+                buffer,
+                format=kind,
+                dpi=160,
+                transparent=is_page,
+                bbox_inches="tight",
+                metadata={"Date": None} if kind == "svg" else None,
+            )
+        return buffer.getvalue()
+
+
+def panels(titles: Sequence[str], ink: str) -> tuple[Figure, list[Axes]]:
+    """Return a figure with one small plot per title, at most three in a row."""
+    columns = min(3, len(titles))
+    rows = -(-len(titles) // columns)
+    figure = Figure(
+        figsize=(PANEL_WIDTH * columns, PANEL_HEIGHT * rows), layout="constrained"
+    )
+    grid = figure.subplots(rows, columns, squeeze=False)
+    axes = list(grid.flat)
+    for spare in axes[len(titles) :]:
+        spare.set_visible(False)
+    for axis, title in zip(axes, titles, strict=False):
+        axis.set_title(title, fontsize=9, loc="left", color=ink)
+        style(axis, ink)
+    return figure, axes[: len(titles)]
+
+
+def style(axis: Axes, ink: str) -> None:
+    """Draw frame, ticks and labels thin and in one ink."""
+    for side, spine in axis.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(ink)
+        spine.set_alpha(0.4)
+    axis.tick_params(colors=ink, labelsize=8, length=3, width=0.6)
+    axis.xaxis.label.set(color=ink, fontsize=8.5)
+    axis.yaxis.label.set(color=ink, fontsize=8.5)
+    axis.grid(visible=True, color=ink, alpha=0.12, linewidth=0.6)
+    axis.set_axisbelow(True)
+
+
+def legend(figure: Figure, axis: Axes, ink: str) -> None:
+    """Put one legend for all panels below them."""
+    handles, labels = axis.get_legend_handles_labels()
+    if handles:
+        figure.legend(
+            handles,
+            labels,
+            loc="outside lower center",
+            ncols=min(5, len(labels)),
+            frameon=False,
+            fontsize=8.5,
+            labelcolor=ink,
+        )
+
+
+def colour(codec: str) -> str:
+    """Return the colour that a codec has in every picture."""
+    return COLOURS.get(codec, OTHER_COLOUR)
+
+
+def by_setting(groups: Sequence[Group]) -> dict[tuple[Any, ...], list[Group]]:
+    """Return the groups of each setting, in order."""
+    found: dict[tuple[Any, ...], list[Group]] = {}
+    for group in groups:
+        found.setdefault(group.setting, []).append(group)
+    return found

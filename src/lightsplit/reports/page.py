@@ -1,0 +1,148 @@
+"""The report: one HTML page that opens from disk and needs nothing else.
+
+    runs ──► groups ──► cautions · tables · pictures · reconstructions ──► report.html
+
+Style, script, pictures and images are inside the page. The same tables and pictures can
+be written as files beside it.
+"""
+
+import base64
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from lightsplit.reports.audits import audit_tables
+from lightsplit.reports.cautions import Caution, find_cautions
+from lightsplit.reports.figures import (
+    Picture,
+    curves,
+    histograms,
+    tradeoff,
+    traffic,
+)
+from lightsplit.reports.groups import Group, group_runs
+from lightsplit.reports.paper import paper_tables
+from lightsplit.reports.runs import Problem, Run
+from lightsplit.reports.tables import Table, overview, setting_text, to_csv
+from lightsplit.results import atomic
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that stands in a report, before it is a page."""
+
+    title: str
+    groups: list[Group]
+    cautions: list[Caution]
+    tables: list[Table]
+    pictures: list[Picture]
+
+    @property
+    def parts(self) -> list[Table | Picture]:
+        """Tables and pictures in the order of the page: the first of each first."""
+        first, rest = slice(0, 1), slice(1, None)
+        return [
+            *self.tables[first],
+            *self.pictures[first],
+            *self.tables[rest],
+            *self.pictures[rest],
+        ]
+
+
+def make_report(
+    runs: Sequence[Run], problems: Sequence[Problem] = (), *, title: str = ""
+) -> Report:
+    """Return the report on ``runs``."""
+    groups = group_runs(runs)
+    pictures = [draw(groups) for draw in (tradeoff, curves, traffic, histograms)]
+    tables = [*paper_tables(groups), *audit_tables(groups)]
+    return Report(
+        title=title or "LightSplit report",
+        groups=groups,
+        cautions=find_cautions(groups, problems),
+        tables=[overview(groups), *tables] if groups else [],
+        pictures=[picture for picture in pictures if picture is not None],
+    )
+
+
+def write_page(report: Report, path: Path) -> None:
+    """Write the page in one step."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("lightsplit.reports", "template"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    template = environment.get_template("report.html")
+    page = template.render(
+        report=report,
+        facts=_facts(report.groups),
+        machines=_machines(report.groups),
+        pictures=[(picture, picture.svg()) for picture in report.pictures],
+        grids=_grids(report.groups),
+    )
+    atomic.write_text(path, page)
+
+
+def write_files(report: Report, folder: Path) -> list[Path]:
+    """Write every table as CSV and every picture as SVG, PNG and CSV."""
+    files: dict[str, bytes] = {}
+    for table in report.tables:
+        files[f"table-{table.name}.csv"] = table.csv().encode()
+    for picture in report.pictures:
+        files[f"{picture.name}.csv"] = to_csv(picture.lines).encode()
+        for kind in ("svg", "png"):
+            files[f"{picture.name}.{kind}"] = picture.file(kind)
+    for name, content in files.items():
+        atomic.write_bytes(folder / name, content)
+    return [folder / name for name in files]
+
+
+def _facts(groups: Sequence[Group]) -> list[tuple[str, str]]:
+    """Return the figures that stand first on the page."""
+    runs = [run for group in groups for run in group.runs]
+    datasets = sorted({run.settings["dataset"] for run in runs})
+    seconds = sum(run.record.get("seconds", 0) for run in runs)
+    return [
+        ("runs", f"{len(runs):,}"),
+        ("experiments", f"{len(groups):,}"),
+        ("datasets", ", ".join(datasets) or "–"),
+        ("steps", f"{sum(run.record['steps'] for run in runs):,}"),
+        ("training time", f"{seconds / 3600:.1f} h"),
+        ("audited runs", f"{sum(bool(run.audit) for run in runs):,}"),
+    ]
+
+
+def _machines(groups: Sequence[Group]) -> list[str]:
+    """Return every machine and set of versions that the runs name."""
+    return sorted({_machine(run.record) for group in groups for run in group.runs})
+
+
+def _machine(record: dict[str, Any]) -> str:
+    hardware, versions = record.get("hardware", {}), record.get("versions", {})
+    where = (
+        f"{hardware.get('machine', '?')}, {hardware.get('cpus', '?')} CPUs, "
+        f"{hardware.get('threads', '?')} threads, {hardware.get('device', '?')}"
+    )
+    return ", ".join([where, *(f"{name} {text}" for name, text in versions.items())])
+
+
+def _grids(groups: Sequence[Group]) -> list[dict[str, str]]:
+    """Return the pictures of every audit, as data inside the page."""
+    return [
+        {
+            "method": group.method,
+            "setting": f"{group.settings['dataset']}: {setting_text(group.settings)}, "
+            f"seed {run.settings['seed']}",
+            "what": re.sub(r"^audit-?", "", image.stem).replace("-", " ") or "all",
+            "data": base64.b64encode(image.read_bytes()).decode(),
+        }
+        for group in groups
+        for run in group.runs
+        for image in run.images
+    ]

@@ -1,0 +1,200 @@
+"""The paper's tables in their own shape, with its values beside ours.
+
+data/paper.csv has one line per figure of the paper and the settings it belongs to. A
+table is a pivot over those settings: a cell shows the runs that fit, the paper's value,
+and the difference. Runs that the paper does not have (another dataset, say) stand in
+the same table without one. Rows and columns without any run of ours are left out.
+"""
+
+import csv
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+from lightsplit.reports.groups import Group, Spread, raw_partner
+from lightsplit.reports.paper_shapes import SHAPES, Shape
+from lightsplit.reports.tables import Table, Value
+
+LIFTED_WIDTHS = {"cifar10": 512, "cifar100": 2048}  # of lightsplit-l; else 128
+Place = tuple[tuple[Any, ...], tuple[Any, ...]]
+Figure = dict[str, Any]
+
+
+def paper_tables(groups: Sequence[Group]) -> list[Table]:
+    """Return every table of the paper for which there are runs."""
+    published = read_figures()
+    tables = [_table(shape, groups, published) for shape in SHAPES]
+    return [table for table in tables if table is not None]
+
+
+def read_figures() -> list[Figure]:
+    """Return the paper's figures with the settings they belong to."""
+    text = (files("lightsplit.reports") / "data" / "paper.csv").read_text()
+    return [
+        {name: _parse(value) for name, value in line.items() if value != ""}
+        for line in csv.DictReader(text.splitlines())
+    ]
+
+
+def _parse(value: str) -> float | str:
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+def _table(
+    shape: Shape, groups: Sequence[Group], published: Sequence[Figure]
+) -> Table | None:
+    ours = _ours(shape, groups)
+    columns = sorted({column for _, column in ours})
+    if len(columns) < shape.least_columns:
+        return None
+    theirs = {
+        _place(shape, line): line
+        for line in published
+        if line["table"] == shape.name and line["metric"] == _metric_of(shape, line)
+    }
+    rows = sorted({row for row, _ in ours}, key=_row_order)
+    shown, lines = [], []
+    for row in rows:
+        values = []
+        for column in columns:
+            place = (row, column)
+            spread = _figure(shape, ours.get(place), groups)
+            paper = theirs.get(place, {}).get("value")
+            values.append(_value(spread, paper))
+            lines.append(_csv_line(shape, place, spread, paper))
+        first = (Value(_text(n, v), v) for n, v in zip(shape.rows, row, strict=True))
+        shown.append((*first, *values))
+    run = sum(place in theirs for place in ours)
+    note = f"{shape.note} {run} of the paper's {len(theirs)} cells were run here."
+    headings = [_heading(shape.columns, column) for column in columns]
+    names = (*shape.rows, *headings)
+    return Table(shape.name, shape.title, note, names, shown, lines)
+
+
+def _ours(shape: Shape, groups: Sequence[Group]) -> dict[Place, Group]:
+    """Return the runs that belong in the table; of several in a cell the longest."""
+    found: dict[Place, Group] = {}
+    for group in groups:
+        if not _belongs(shape, group.settings):
+            continue
+        place = _place(shape, group.settings)
+        if place not in found or _samples(found[place]) < _samples(group):
+            found[place] = group
+    return found
+
+
+def _belongs(shape: Shape, settings: Figure) -> bool:
+    if any(settings.get(name) not in allowed for name, allowed in shape.where):
+        return False
+    if settings["codec"] != "lightsplit-l" or "hidden" in shape.columns:
+        return True
+    return bool(settings["hidden"] == LIFTED_WIDTHS.get(settings["dataset"], 128))
+
+
+def _place(shape: Shape, settings: Figure) -> Place:
+    return (
+        tuple(settings[name] for name in shape.rows),
+        tuple(settings[name] for name in shape.columns),
+    )
+
+
+def _samples(group: Group) -> int:
+    return max(int(run.record.get("samples", 0)) for run in group.runs)
+
+
+def _figure(
+    shape: Shape, group: Group | None, groups: Sequence[Group]
+) -> Spread | None:
+    """Return the table's figure of a group, in the paper's unit."""
+    if group is None:
+        return None
+    if shape.metric == "two_message_gib":
+        per_sample = group.per_sample("code", "code_gradient")
+        return Spread(per_sample * 100 * 50_000 / 2**30, 0.0, 1)
+    if shape.metric == "mse_foreground_ratio":
+        return _attack_ratio(group, groups)
+    best = group.spread("best_test_accuracy")
+    if best is None or shape.metric == "best_test_accuracy" or _is_raw(group):
+        return _scaled(best, 100.0)
+    raw = raw_partner(group, groups)
+    base = raw.spread("best_test_accuracy") if raw else None
+    if base is None:
+        return None
+    loss = 100 * (best.mean / base.mean - 1)
+    return Spread(loss, 100 * best.deviation / base.mean, best.seeds)
+
+
+def _metric_of(shape: Shape, line: Figure) -> str:
+    """Return what the paper gives in a cell: a raw row of losses has the accuracy."""
+    is_base = shape.metric == "relative_to_raw" and line["codec"] == "raw"
+    return "best_test_accuracy" if is_base else shape.metric
+
+
+def _attack_ratio(group: Group, groups: Sequence[Group]) -> Spread | None:
+    """Return UnSplit's foreground MSE, published form, over that on raw."""
+    raw = raw_partner(group, groups)
+    base = raw.attacked("unsplit", "published", "mse_foreground") if raw else None
+    own = group.attacked("unsplit", "published", "mse_foreground")
+    return _scaled(own, 1 / base.mean) if base and base.mean else None
+
+
+def _is_raw(group: Group) -> bool:
+    return bool(group.settings["codec"] == "raw")
+
+
+def _scaled(spread: Spread | None, factor: float) -> Spread | None:
+    if spread is None:
+        return None
+    return Spread(spread.mean * factor, spread.deviation * factor, spread.seeds)
+
+
+def _value(spread: Spread | None, paper: float | None) -> Value:
+    if spread is None:
+        return Value("–", -1e9, below="" if paper is None else f"paper {paper:g}")
+    deviation = f" ± {spread.deviation:.2f}" if spread.seeds > 1 else ""
+    text = f"{spread.mean:.2f}{deviation}"
+    if paper is None:
+        return Value(text, spread.mean)
+    difference = spread.mean - paper
+    return Value(text, spread.mean, below=f"paper {paper:g} ({difference:+.2f})")
+
+
+def _csv_line(
+    shape: Shape, place: Place, spread: Spread | None, paper: float | None
+) -> Figure:
+    names = (*shape.rows, *shape.columns)
+    return {
+        **dict(zip(names, (*place[0], *place[1]), strict=True)),
+        "metric": shape.metric,
+        "ours": None if spread is None else round(spread.mean, 4),
+        "deviation": None if spread is None else round(spread.deviation, 4),
+        "seeds": 0 if spread is None else spread.seeds,
+        "paper": paper,
+    }
+
+
+def _row_order(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    ranks = {"raw": "0", "lightsplit-f": "1", "lightsplit-l": "2", "learned-1x1": "3"}
+    return tuple(ranks.get(value, value) for value in row)
+
+
+def _heading(names: tuple[str, ...], values: tuple[Any, ...]) -> str:
+    return " ".join(_text(n, v) for n, v in zip(names, values, strict=True))
+
+
+def _text(name: str, value: Any) -> str:
+    match name:
+        case "alpha":
+            return f"α={value:g}" if value else "IID"
+        case "wcc":
+            return f"λ={value:g}"
+        case "clients":
+            return f"n={value:g}"
+        case "hidden":
+            return f"m={value:g}" if value else "raw"
+        case "ratio":
+            return f"{value:g}x"
+    return str(value)

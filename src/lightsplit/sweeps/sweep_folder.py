@@ -1,0 +1,74 @@
+"""The folder of a sweep.
+
+    sweep.toml        what was asked for
+    CELL-HASH/        the run folder of each cell; error.txt in one that failed
+    lock              held while a sweep runs here, so that no two do
+
+A cell is found by its hash: what was run once is never run again, even if the file that
+asked for it has another name or another grid now.
+"""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import tomli_w
+
+from lightsplit.errors import RunError
+from lightsplit.results import RunFolder, atomic
+from lightsplit.sweeps.cells import Cell
+from lightsplit.sweeps.sweep_file import Sweep
+
+
+class SweepFolder:
+    """Where the cells of a sweep have their run folders."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def opened(self, *, resume: bool) -> Iterator["SweepFolder"]:
+        """Make the folder, or open it again, and keep other sweeps out."""
+        try:
+            if not resume and self.path.exists() and any(self.path.iterdir()):
+                raise RunError(
+                    f"{self.path} is not empty; go on with --resume, "
+                    "or name another folder with --out"
+                )
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"cannot make {self.path}: {error.strerror}") from error
+        with (self.path / "lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise RunError(f"another sweep is running in {self.path}") from error
+            yield self
+
+    def write(self, sweep: Sweep) -> None:
+        """Keep what was asked for."""
+        parts = {
+            "title": sweep.title,
+            "about": sweep.about,
+            "paper": sweep.paper,
+            "grid": sweep.common,
+            "cells": [entry for entry in sweep.cells if entry],
+            "exclude": list(sweep.exclude),
+            "audit": sweep.audit,
+        }
+        kept = {name: part for name, part in parts.items() if part}
+        atomic.write_text(self.path / "sweep.toml", tomli_w.dumps(kept))
+
+    def folder_name(self, cell: Cell) -> str:
+        """Return the cell's folder: the one it has already, or the one it will get."""
+        there = sorted(self.path.glob(f"*-{cell.key}"))
+        return there[0].name if there else cell.folder_name
+
+    def is_finished(self, cell: Cell) -> bool:
+        """Say whether the cell has a record; a damaged one does not count."""
+        folder = RunFolder(self.path / self.folder_name(cell))
+        try:
+            return bool(folder.read_record())
+        except (RunError, OSError, UnicodeDecodeError):
+            return False

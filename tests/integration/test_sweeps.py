@@ -1,0 +1,128 @@
+"""Sweeps in real processes and on Ray, with workers killed and the user impatient."""
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+needs_ray = pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None,
+    reason="the extra lightsplit[ray] is absent",
+)
+WORKERS = [
+    pytest.param(["--workers", "1"], "spawn_main", id="processes"),
+    pytest.param(["--ray", "local"], "ray::", id="ray", marks=needs_ray),
+]
+GRID = """
+[base]
+train_limit = 200
+test_limit = 20
+clients = 2
+batch_size = 10
+epochs = 40
+[grid]
+seed = [0, 1]
+"""
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    """Return what starts a sweep in a process group of its own."""
+    (tmp_path / "grid.toml").write_text(GRID)
+    started = []
+
+    def start(*options):
+        command = [sys.executable, "-m", "lightsplit.cli.app", "sweep"]
+        command += [str(tmp_path / "grid.toml"), "--out", str(tmp_path / "out")]
+        process = subprocess.Popen(
+            [*command, *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+def descendants(pid):
+    """Return the command lines of all processes below ``pid``, by their ids."""
+    parents, names = {}, {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            status = (entry / "stat").read_text()
+            names[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
+        except OSError:
+            continue  # it is gone already
+        parents[int(entry.name)] = int(status.rpartition(")")[2].split()[1])
+
+    def is_below(child):
+        while child in parents:
+            child = parents[child]
+            if child == pid:
+                return True
+        return False
+
+    return {child: name for child, name in names.items() if is_below(child)}
+
+
+def wait_for_checkpoint(folder, process):
+    deadline = time.monotonic() + 120
+    while not list(folder.glob("*/checkpoint/latest")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "no checkpoint came"
+        time.sleep(0.05)
+
+
+def records(folder):
+    return [json.loads(path.read_text()) for path in folder.glob("*/record.json")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("options", "name"), WORKERS)
+def test_a_worker_killed_in_the_middle_of_a_cell_loses_nothing(
+    sweep, tmp_path, options, name
+):
+    process = sweep(*options)
+    wait_for_checkpoint(tmp_path / "out", process)
+    victims = [
+        pid
+        for pid, command in descendants(process.pid).items()
+        if name in command and ("_run_remotely" in command or name == "spawn_main")
+    ]
+    assert victims
+    os.kill(victims[0], signal.SIGKILL)
+    said, complained = process.communicate(timeout=250)
+    assert process.returncode == 0, complained
+    assert "2 cells run, 0 kept from before, 0 failed, 0 left" in said
+    assert {record["seed"] for record in records(tmp_path / "out")} == {0, 1}
+    assert {record["epochs"] for record in records(tmp_path / "out")} == {40}
+
+
+@pytest.mark.slow
+def test_an_interrupted_sweep_says_how_to_go_on_and_does(sweep, tmp_path):
+    process = sweep("--workers", "2")
+    wait_for_checkpoint(tmp_path / "out", process)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: all of the group
+    _, complained = process.communicate(timeout=60)
+    assert process.returncode == 130, complained
+    assert "--resume" in complained
+    assert not records(tmp_path / "out")
+    again = sweep("--workers", "2", "--resume", "--set", "epochs=40")
+    said, complained = again.communicate(timeout=250)
+    assert again.returncode == 0, complained
+    assert len(records(tmp_path / "out")) == 2
+    assert "2 cells run" in said

@@ -1,0 +1,48 @@
+import pytest
+
+from lightsplit.reports import group_runs
+from lightsplit.reports.groups import raw_partner, spread
+
+
+def test_seeds_are_taken_together_and_nothing_else(make_run, runs_in):
+    for seed in range(3):
+        make_run(f"raw-{seed}", seed=seed, figures={"test_accuracy": 0.1 * seed})
+    make_run("other", like="fixed-8")
+    make_run("longer", epochs=7)
+    groups = group_runs(runs_in()[0])
+    assert sorted(len(group.runs) for group in groups) == [1, 1, 3]
+    three = next(group for group in groups if len(group.runs) == 3)
+    accuracy = three.spread("test_accuracy")
+    assert accuracy.mean == pytest.approx(0.1)
+    assert accuracy.deviation == pytest.approx(0.1)
+    assert accuracy.seeds == 3
+
+
+def test_the_raw_partner_is_of_the_same_setting(make_run, runs_in):
+    make_run("raw")
+    make_run("raw-private", heads="private")
+    make_run("fixed", like="fixed-8")
+    make_run("alone", like="fixed-8", clients=9)
+    groups = group_runs(runs_in()[0])
+    partners = {group.runs[0].path.name: raw_partner(group, groups) for group in groups}
+    assert partners["fixed"].runs[0].path.name == "raw"
+    assert partners["alone"] is None
+
+
+def test_leakage_is_that_of_the_strongest_attack_that_is_not_trivial(
+    make_run, runs_in, attack
+):
+    audit = [
+        attack("class-mean", 0.9, kind="trivial"),
+        attack("weak", 0.2),
+        attack("strong", 0.6),
+        attack("labels", 0.99, kind="labels"),
+    ]
+    make_run("run", audit=audit)
+    (group,) = group_runs(runs_in()[0])
+    assert group.leakage().mean == 0.6
+
+
+def test_figures_that_are_not_finite_do_not_count():
+    assert spread([None, float("nan"), 0.5]).seeds == 1
+    assert spread([None]) is None

@@ -1,0 +1,90 @@
+import pytest
+
+from lightsplit.errors import ConfigError
+from lightsplit.sweeps import parse_change, read_sweep
+
+
+@pytest.fixture
+def read(tmp_path):
+    def call(text, **options):
+        path = tmp_path / "grid.toml"
+        path.write_text(text)
+        return read_sweep(path, **options)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("= =", "is not a TOML file"),
+        ("[bas]\n", "did you mean 'base'?"),
+        ("[base]\ncodecs = 'raw'", "base: unknown setting 'codecs'"),
+        ("[base]\ncodec = ['raw']", "a list belongs into [grid]"),
+        ("[grid]\nseeds = [1]", "did you mean 'seed'?"),
+        ("[grid]\nseed = []", "an empty list leaves no cell"),
+        ("[[cells]]\nratios = 1", "cells 1: unknown setting 'ratios'"),
+        ("[cells]\ncodec = 'raw'", "expected tables written as [[cells]]"),
+        ("cells = [1]", "expected tables written as [[cells]]"),
+        ("[[exclude]]\nx = 1", "exclude 1: unknown setting 'x'"),
+        ("base = 3", "base: expected a table [base], got 3"),
+        ("title = 3", "title: expected a text, got 3"),
+        ("[scales]\nsmall = 3", "scales.small: expected a table"),
+        ("[scales.small]\nepoch = 3", "did you mean 'epochs'?"),
+        ("[audit]\nattack = 'x'", "did you mean 'attacks'?"),
+    ],
+)
+def test_what_a_file_may_not_say_is_refused(read, text, reason):
+    with pytest.raises(ConfigError) as refusal:
+        read(text)
+    assert reason in str(refusal.value)
+    assert "grid.toml" in str(refusal.value)
+
+
+def test_the_small_scale_is_the_default_and_an_unknown_one_is_refused(read):
+    text = "[scales.paper]\nepochs = 9\n[scales.small]\nepochs = 1\n"
+    assert read(text).common == {"epochs": 1}
+    assert read(text, scale="paper").common == {"epochs": 9}
+    with pytest.raises(ConfigError, match="unknown scale 'smal'"):
+        read(text, scale="smal")
+
+
+def test_a_file_without_scales_has_none(read):
+    assert read("[base]\nepochs = 3").scale == ""
+    with pytest.raises(ConfigError, match="unknown scale 'small'"):
+        read("[base]\nepochs = 3", scale="small")
+
+
+def test_a_change_replaces_what_the_file_says_where_it_says_it(read):
+    text = "[grid]\nseed = [0, 1]\n[[cells]]\ncodec = 'raw'\n"
+    text += "[[cells]]\ncodec = 'topk'\nratio = [8, 16]\n"
+    sweep = read(text, changes={"seed": 7, "ratio": 4, "epochs": 2})
+    assert sweep.common == {"seed": 7, "epochs": 2}
+    assert sweep.cells == ({"codec": "raw"}, {"codec": "topk", "ratio": 4})
+
+
+def test_an_unknown_change_is_refused(read):
+    with pytest.raises(ConfigError, match="did you mean 'epochs'"):
+        read("", changes={"epoch": 3})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("seed=3", 3),
+        ("lr=1e-4", 1e-4),
+        ("codec=raw", "raw"),
+        ('codec="raw"', "raw"),
+        ("ratio=[8, 16]", [8, 16]),
+        ("freeze_backbone=true", True),
+        ("weights=a=b", "a=b"),
+    ],
+)
+def test_a_change_is_written_as_in_a_file(text, value):
+    assert parse_change(text) == (text.partition("=")[0], value)
+
+
+@pytest.mark.parametrize("text", ["seed", "=3", ""])
+def test_a_change_without_a_key_or_a_value_is_refused(text):
+    with pytest.raises(ConfigError, match="expected key=value"):
+        parse_change(text)
