@@ -26,7 +26,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "half": {"wire": "half"},
     "lean": {"wire": "lean"},
     "max": {"wire": "max"},
+    "lean linear": {"wire": "lean", "output_codec": "linear"},
+    "max linear": {"wire": "max", "output_codec": "linear"},
 }
+_PRESETS = ["raw", "paper", "half", "lean", "max"]
 
 
 def main() -> None:
@@ -46,7 +49,7 @@ def main() -> None:
 
 
 def _record(arguments: argparse.Namespace, variant: str, seed: int) -> dict[str, Any]:
-    path = arguments.out / f"{arguments.dataset}-{variant}-{seed}"
+    path = arguments.out / f"{arguments.dataset}-{variant.replace(' ', '-')}-{seed}"
     done = path / "record.json"
     if not done.exists():
         settings = {
@@ -84,9 +87,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--train-limit", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("runs/wire"))
-    parser.add_argument(
-        "--variants", nargs="+", default=list(VARIANTS), choices=VARIANTS
-    )
+    parser.add_argument("--variants", nargs="+", default=_PRESETS, choices=VARIANTS)
     return parser.parse_args()
 
 

@@ -2,7 +2,7 @@
 
     paper   fp32, only the two messages at the front cut compressed, as the paper has it
     half    the same in half the bytes
-    lean    bf16, and the output shortened by a map that the server trains
+    lean    bf16, and the output shortened by a fixed projection, like the activation
     max     the same in int8
 
 Each is a set of ordinary settings; one that is given besides takes its place.
@@ -22,8 +22,8 @@ PRESET_RATIO = 32
 PRESETS: dict[str, Settings] = {
     "paper": {"format": "fp32", "output_codec": "raw", "hand_off": "fp32"},
     "half": {"format": "bf16", "output_codec": "raw", "hand_off": "bf16"},
-    "lean": {"format": "bf16", "output_codec": "linear", "hand_off": "bf16"},
-    "max": {"format": "int8", "output_codec": "linear", "hand_off": "int8"},
+    "lean": {"format": "bf16", "output_codec": "projection", "hand_off": "bf16"},
+    "max": {"format": "int8", "output_codec": "projection", "hand_off": "int8"},
 }
 SHORTENING = ("linear", "projection")  # output codecs that send fewer values
 _PLAIN: Settings = PRESETS["paper"]
