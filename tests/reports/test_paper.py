@@ -116,7 +116,7 @@ def test_the_first_table_is_made_of_counted_bytes(make_run, runs_in):
 
 
 def test_unsplit_is_compared_as_a_ratio_to_raw(make_run, runs_in, attack):
-    place = {"model": "mnistnet", "dataset": "mnist", "cut": "l1"}
+    place = {"model": "mnistnet", "dataset": "mnist", "cut": "2"}
     for like, error in (("raw", 0.2), ("fixed-8", 0.3)):
         found = attack("unsplit", form="published", metrics={"mse_foreground": error})
         make_run(like, like=like, audit=[found], **place)

@@ -7,6 +7,7 @@ leakage    the worst of the oracle ladder, metric by metric: what is claimed of 
 
 from typing import Any
 
+from lightsplit.audits.plan import AuditOptions, plan
 from lightsplit.metrics import METRICS
 from lightsplit.results import RunFolder
 
@@ -30,6 +31,16 @@ def leakage(entries: list[Entry]) -> dict[str, dict[str, Any]]:
     return {
         name: _worst(name, oracles) for name in sorted(names & set(METRICS.names()))
     }
+
+
+def is_audited(record: dict[str, Any], options: AuditOptions) -> bool:
+    """Say whether every attack that ``options`` ask for has an entry already."""
+    done = {
+        (entry["attack"], entry["form"])
+        for entry in record.get("audit", [])
+        if (entry["budget"], entry["client"]) == (options.budget, options.client)
+    }
+    return all((kind.name, form) in done for kind, form in plan(options))
 
 
 def _worst(name: str, oracles: list[Entry]) -> dict[str, Any]:

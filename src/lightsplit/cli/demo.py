@@ -109,5 +109,8 @@ def _entry(record: dict[str, Any], attack: str, message: str) -> dict[str, Any]:
 def _table(title: str, columns: tuple[str, ...]) -> Table:
     table = Table(title=title, title_justify="left")
     for column in columns:
-        table.add_column(column, justify="left" if column == "codec" else "right")
+        is_name = column == "codec"
+        table.add_column(
+            column, justify="left" if is_name else "right", no_wrap=is_name
+        )
     return table

@@ -25,6 +25,7 @@ from lightsplit.sweeps import (
     estimate,
     expand,
     find_sweep,
+    make_audit_options,
     parse_change,
     read_sweep,
     threads_each,
@@ -98,11 +99,6 @@ def sweep(  # noqa: PLR0913
         if dry_run:
             _show_plan(asked, cells, costs, count)
             return
-        if asked.audit:
-            console.err.print(
-                "the cells are trained; the \\[audit] table is for lightsplit audit",
-                soft_wrap=True,
-            )
         TensorBoardLog(Path(), is_on=tensorboard)  # says at once if it is missing
         path = out or Path("runs") / "-".join(filter(None, (asked.name, asked.scale)))
         with SweepFolder(path).opened(resume=resume) as folder:
@@ -115,6 +111,7 @@ def sweep(  # noqa: PLR0913
                 data_dir=str(data_dir.resolve()) if data_dir else "",
                 checkpoint_every=checkpoint_every,
                 has_tensorboard=tensorboard,
+                audit=make_audit_options(asked.audit),
             )
             pool = RayWorkers(ray, cpus=cpus, gpus=gpus) if ray else LocalWorkers(count)
             state = _run(cells, folder, pool, order=order, costs=costs)

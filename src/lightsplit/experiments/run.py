@@ -55,11 +55,19 @@ def run(
             return None
     checkpoint.save(folder.checkpoint, job.trainer, job.contract.digest)
     _save_models(job, folder.path)
-    record: dict[str, Any] = finite(make_record(job))
+    record: dict[str, Any] = finite({**make_record(job), **_audit_of(folder, job)})
     if experiment.twin:
         record["backdoor"]["base_rate"] = base_rate(experiment, data_dir)
     folder.write_record(record)
     return record
+
+
+def _audit_of(folder: RunFolder, job: Job) -> dict[str, Any]:
+    """Return what attacks found before, if the run has not changed since."""
+    before = folder.read_record() if folder.is_finished else {}
+    if before.get("steps") != job.trainer.progress.steps:
+        return {}
+    return {name: before[name] for name in ("audit", "leakage") if name in before}
 
 
 def _check_can_go_on(experiment: Experiment) -> None:

@@ -95,7 +95,7 @@ SHAPES = (
         "UnSplit as published: foreground MSE over that of raw",
         "More than 1 would mean that less leaks. Read the trivial attackers beside it: "
         "the paper's values do not move with ratio, λ or seed, as those of an attack "
-        "that ends in a black image would not. Cut l1 is split 2, l2 is split 4.",
+        "that ends in a black image would not.",
         ("codec", "wcc", "ratio", "cut"),
         ("dataset",),
         metric="mse_foreground_ratio",

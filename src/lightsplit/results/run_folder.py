@@ -71,6 +71,14 @@ class RunFolder:
             raise RunError(f"{self.record_file} is damaged: {error}") from error
         return record
 
+    @property
+    def is_finished(self) -> bool:
+        """Say whether there is a record; a damaged one does not count."""
+        try:
+            return bool(self.read_record())
+        except (RunError, OSError, UnicodeDecodeError):
+            return False
+
     def write_metrics(self, lines: Iterable[dict[str, Any]]) -> None:
         """Replace metrics.jsonl by ``lines``."""
         text = "".join(json.dumps(finite(line)) + "\n" for line in lines)

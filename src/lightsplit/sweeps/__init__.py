@@ -4,7 +4,12 @@ from lightsplit.sweeps.catalogue import catalogue, find_sweep
 from lightsplit.sweeps.cells import Cell, expand
 from lightsplit.sweeps.estimates import Estimate, estimate
 from lightsplit.sweeps.ray_workers import RayWorkers
-from lightsplit.sweeps.sweep_file import Sweep, parse_change, read_sweep
+from lightsplit.sweeps.sweep_file import (
+    Sweep,
+    make_audit_options,
+    parse_change,
+    read_sweep,
+)
 from lightsplit.sweeps.sweep_folder import SweepFolder
 from lightsplit.sweeps.sweeping import SweepRun, SweepState
 from lightsplit.sweeps.work import Order
@@ -25,6 +30,7 @@ __all__ = [
     "estimate",
     "expand",
     "find_sweep",
+    "make_audit_options",
     "parse_change",
     "read_sweep",
     "threads_each",

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lightsplit.audits import AuditOptions
+from lightsplit.audits.plan import plan
 from lightsplit.errors import ConfigError
 from lightsplit.experiments import Experiment, read_experiment
 from lightsplit.registry import unknown_name
@@ -27,7 +29,7 @@ Settings = dict[str, Any]
 TEXTS = ("title", "about", "paper")
 TABLES = ("base", "grid", "scales", "audit")
 LISTS = ("cells", "exclude")
-AUDIT_KEYS = ("attacks", "budget", "form", "images")
+AUDIT_KEYS = ("attacks", "budget", "form", "images", "auxiliary", "client", "seed")
 DEFAULT_SCALE = "small"
 
 
@@ -84,6 +86,18 @@ def read_sweep(
     )
 
 
+def make_audit_options(table: Settings) -> AuditOptions | None:
+    """Return how every cell is attacked; None if the sweep only trains."""
+    if not table:
+        return None
+    try:
+        options = AuditOptions(**{**table, "attacks": tuple(table.get("attacks", ()))})
+        plan(options)  # refuses names that are not known
+    except TypeError as error:
+        raise ConfigError(f"audit: {error}") from error
+    return options
+
+
 def parse_change(text: str) -> tuple[str, Any]:
     """Return the setting and the value of ``key=value``; a bare word is a string.
 
@@ -113,6 +127,7 @@ def _check(content: Settings) -> None:
         _check_kind(where, settings)
         _check_settings(where, settings)
     _check_names("audit", content.get("audit", {}), list(AUDIT_KEYS))
+    make_audit_options(content.get("audit", {}))
 
 
 def _settings_in(content: Settings) -> Iterator[tuple[str, Settings]]:

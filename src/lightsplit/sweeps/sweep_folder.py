@@ -15,6 +15,7 @@ from pathlib import Path
 
 import tomli_w
 
+from lightsplit.audits import AuditOptions, is_audited
 from lightsplit.errors import RunError
 from lightsplit.results import RunFolder, atomic
 from lightsplit.sweeps.cells import Cell
@@ -65,10 +66,9 @@ class SweepFolder:
         there = sorted(self.path.glob(f"*-{cell.key}"))
         return there[0].name if there else cell.folder_name
 
-    def is_finished(self, cell: Cell) -> bool:
-        """Say whether the cell has a record; a damaged one does not count."""
+    def is_finished(self, cell: Cell, audit: AuditOptions | None = None) -> bool:
+        """Say whether the cell has a record, with every attack that was asked for."""
         folder = RunFolder(self.path / self.folder_name(cell))
-        try:
-            return bool(folder.read_record())
-        except (RunError, OSError, UnicodeDecodeError):
+        if not folder.is_finished:
             return False
+        return audit is None or is_audited(folder.read_record(), audit)

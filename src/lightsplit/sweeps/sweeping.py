@@ -69,7 +69,9 @@ class SweepRun:
         watch: Watch = lambda _state: None,
     ) -> None:
         self.state = SweepState({cell.key: cell for cell in cells})
-        self.state.kept = {cell.key for cell in cells if folder.is_finished(cell)}
+        self.state.kept = {
+            cell.key for cell in cells if folder.is_finished(cell, order.audit)
+        }
         self._folder = folder
         self._workers = workers
         self._order = order

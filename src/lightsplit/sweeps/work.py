@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from lightsplit.attacks import Progress, silent
+from lightsplit.audits import AuditOptions, audit
 from lightsplit.errors import LightSplitError
 from lightsplit.experiments import Job, make_experiment, run
 from lightsplit.experiments.tensorboard import TensorBoardLog
@@ -39,6 +41,7 @@ class Order:
         data_dir: where the datasets lie; empty for the usual place.
         checkpoint_every: steps; 0 is at each evaluation.
         has_tensorboard: whether to log for TensorBoard too.
+        audit: how the trained cell is attacked; None is not at all.
     """
 
     key: str
@@ -48,6 +51,7 @@ class Order:
     data_dir: str = ""
     checkpoint_every: int = 0
     has_tensorboard: bool = False
+    audit: AuditOptions | None = None
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,10 @@ def _run_in(
     try:
         path.mkdir(parents=True, exist_ok=True)
         (path / ERROR_FILE).unlink(missing_ok=True)
-        is_whole = _train(RunFolder(path), order, tell, wants_stop)
+        folder = RunFolder(path)
+        is_whole = folder.is_finished or _train(folder, order, tell, wants_stop)
+        if is_whole and order.audit is not None:
+            audit(folder, order.audit, watch=_unseen, data_dir=_data_dir(order))
         return Ended(order.key, "done" if is_whole else "stopped")
     except LightSplitError as error:
         reason, details = str(error), ""
@@ -130,12 +137,20 @@ def _train(
         record = run(
             make_experiment(order.settings),
             folder,
-            data_dir=Path(order.data_dir) if order.data_dir else None,
+            data_dir=_data_dir(order),
             checkpoint_every=order.checkpoint_every,
             observe=observe,
             started=throttle.observe,
         )
     return record is not None
+
+
+def _data_dir(order: Order) -> Path | None:
+    return Path(order.data_dir) if order.data_dir else None
+
+
+def _unseen(_title: str) -> Progress:
+    return silent
 
 
 class _Throttle:
