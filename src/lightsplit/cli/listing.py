@@ -50,7 +50,10 @@ def list_parts(
         console.print_json(entries)
         return
     columns = list(next(iter(entries.values())))
-    table = Table("name", *columns, title=kind, title_justify="left")
+    table = Table(title=kind, title_justify="left")
+    table.add_column("name", no_wrap=True)
+    for column in columns:
+        table.add_column(column)
     for name, facts in entries.items():
         table.add_row(name, *facts.values())
     console.out.print(table)

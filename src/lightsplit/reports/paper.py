@@ -31,12 +31,15 @@ def read_figures() -> list[Figure]:
     """Return the paper's figures with the settings they belong to."""
     text = (files("lightsplit.reports") / "data" / "paper.csv").read_text()
     return [
-        {name: _parse(value) for name, value in line.items() if value != ""}
+        {name: _parse(name, value) for name, value in line.items() if value != ""}
         for line in csv.DictReader(text.splitlines())
     ]
 
 
-def _parse(value: str) -> float | str:
+def _parse(name: str, value: str) -> float | str:
+    """Return a number as such; a cut may be called ``2`` and is a name all the same."""
+    if name == "cut":
+        return value
     try:
         return float(value)
     except ValueError:
