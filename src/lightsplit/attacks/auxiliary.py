@@ -13,38 +13,47 @@ from lightsplit.errors import AuditError
 from lightsplit.seeding import numpy_generator
 
 
-class AuxiliaryBatches:
-    """An endless supply of batches; ``drawn`` images have been given out."""
+class EndlessRows:
+    """Numbers of rows, each once per pass; ``drawn`` have been given out."""
 
-    def __init__(self, known: LabelledImages, seed: int, device: torch.device) -> None:
-        if not len(known.images):
+    def __init__(self, total: int, seed: int) -> None:
+        if total < 1:
             raise AuditError("the attacker needs auxiliary images, got none")
-        self._known = known
+        self._total = total
         self._seed = seed
-        self._device = device
         self._pass = -1
         self._order = torch.empty(0).long()
         self.drawn = 0
 
-    def next(self, count: int) -> LabelledImages:
-        """Return the next ``count`` images and their labels."""
-        rows = torch.cat(self._rows(count))
-        images, labels = self._known.images[rows], self._known.labels[rows]
-        return LabelledImages(images.to(self._device), labels.to(self._device))
-
-    def _rows(self, count: int) -> list[Tensor]:
-        total, parts = len(self._known.images), []
+    def next(self, count: int) -> Tensor:
+        """Return the next ``count`` rows."""
+        parts = []
         while count:
-            number, position = divmod(self.drawn, total)
+            number, position = divmod(self.drawn, self._total)
             taken = self._order_of(number)[position : position + count]
             parts.append(taken)
             self.drawn += len(taken)
             count -= len(taken)
-        return parts
+        return torch.cat(parts)
 
     def _order_of(self, number: int) -> Tensor:
         if number != self._pass:
             generator = numpy_generator(self._seed, "auxiliary", number)
-            order = generator.permutation(len(self._known.images))
-            self._pass, self._order = number, torch.from_numpy(order)
+            self._order = torch.from_numpy(generator.permutation(self._total))
+            self._pass = number
         return self._order
+
+
+class AuxiliaryBatches:
+    """Batches of known images on a device, without an end."""
+
+    def __init__(self, known: LabelledImages, seed: int, device: torch.device) -> None:
+        self.rows = EndlessRows(len(known.images), seed)
+        self._known = known
+        self._device = device
+
+    def next(self, count: int) -> LabelledImages:
+        """Return the next ``count`` images and their labels."""
+        rows = self.rows.next(count)
+        images, labels = self._known.images[rows], self._known.labels[rows]
+        return LabelledImages(images.to(self._device), labels.to(self._device))

@@ -63,7 +63,14 @@ class Attack(ABC):
 
 
 class Reconstruction(Attack):
-    """An attack that gives back images."""
+    """An attack that gives back images.
+
+    Attributes:
+        may_be_negative: whether it cannot tell an image from its negative, so that
+            what it gives back is scored both ways.
+    """
+
+    may_be_negative: ClassVar[bool] = False
 
     @abstractmethod
     def reconstruct(self, view: ServerView, progress: Progress = silent) -> Tensor:

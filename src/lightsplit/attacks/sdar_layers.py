@@ -2,7 +2,6 @@
 
     SameConv2d    "same" padding: an even size and stride 2 pad 0 before and 1 after
     Conditioned   a label becomes one more channel of the input
-    LearnedLift   a code becomes an activation, by weights that start as the codec's own
 
 PyTorch's ``padding=1`` with stride 2 looks at other pixels than TensorFlow's "same":
 it pads both sides.
@@ -10,10 +9,7 @@ it pads both sides.
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import pad
-
-from lightsplit.codecs import Codec
-from lightsplit.codecs.lightsplit_f import ProjectingEncoder
+from torch.nn.functional import conv2d, pad
 
 EMBEDDING = 50  # values per class
 
@@ -26,7 +22,10 @@ class SameConv2d(nn.Conv2d):
         height, width = inputs.shape[-2:]
         rows = _same_padding(height, self.kernel_size[0], self.stride[0])
         columns = _same_padding(width, self.kernel_size[1], self.stride[1])
-        return super().forward(pad(inputs, (*columns, *rows)))
+        both = rows[0], columns[0]
+        if both != (rows[1], columns[1]):
+            inputs, both = pad(inputs, (*columns, *rows)), (0, 0)
+        return conv2d(inputs, self.weight, self.bias, self.stride, both)
 
 
 class Conditioned(nn.Module):
@@ -70,33 +69,6 @@ class Conditioned(nn.Module):
             lifted = torch.cat([lifted, self.plane(labels)], dim=1)
         result: Tensor = self.network(lifted)
         return result
-
-
-class LearnedLift(nn.Module):
-    """A linear map from codes (B, k) to activations that starts as the lift by R."""
-
-    def __init__(self, start: Tensor, shape: tuple[int, ...]) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(start.clone())  # (k, d)
-        self.shape = shape
-
-    def forward(self, codes: Tensor) -> Tensor:
-        """Return an activation for every code."""
-        return (codes @ self.weight).view(len(codes), *self.shape)
-
-
-def learned_lift(codec: Codec) -> nn.Module | None:
-    """Return a lift for the codec's codes that can be trained.
-
-    None where a code is read as an activation already: raw, or with side information.
-    """
-    code = codec.layout(1)
-    if code.side or code.values.shape[1:] == codec.shape:
-        return None
-    if isinstance(codec.encoder, ProjectingEncoder):
-        return LearnedLift(codec.encoder.projection.matrix().T, codec.shape)
-    channels = code.values.shape[1]
-    return nn.Conv2d(channels, codec.shape[0], kernel_size=1)
 
 
 def initialise_like_keras(module: nn.Module) -> None:

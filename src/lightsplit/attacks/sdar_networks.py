@@ -34,12 +34,14 @@ class Cut(NamedTuple):
         image: the same of an image.
         level: how many blocks of ResNet-20 the head has, or is comparable to.
         classes: labels that the networks are told; 0 if the server has none.
+        width: channels of the discriminators' widest layers; 256 is the released one.
     """
 
     activation: tuple[int, int, int]
     image: tuple[int, int, int]
     level: int
     classes: int = 0
+    width: int = 256
 
 
 class _Layer(NamedTuple):
@@ -102,32 +104,35 @@ def make_activation_discriminator(
     """Return a network that tells the victim's activations from the simulator's."""
     size = min(cut.activation[1:])
     strided = max(0, math.ceil(math.log2(size / 8)))
-    widths = [256 // 2**power for power in range(strided + 1, 0, -1)]
+    widths = [cut.width // 2**power for power in range(strided + 1, 0, -1)]
     layers: list[nn.Module] = [
         SameConv2d(_inputs(cut.activation[0], cut), widths[0], 3),
         nn.LeakyReLU(SLOPE),
     ]
     for before, width in pairwise(widths):
         layers += _normalised(before, width, stride=2)
-    for before in (widths[-1], 256, 256):
-        layers += _normalised(before, 256)
-    layers.append(SameConv2d(256, 256, 3, stride=2))
+    for before in (widths[-1], cut.width, cut.width):
+        layers += _normalised(before, cut.width)
+    layers.append(SameConv2d(cut.width, cut.width, 3, stride=2))
     pixels = _halved(cut.activation[1:], strided + 1)
-    return _conditioned([*layers, *_verdict(256 * pixels)], cut, cut.activation, lift)
+    return _conditioned(
+        [*layers, *_verdict(cut.width * pixels)], cut, cut.activation, lift
+    )
 
 
 def make_image_discriminator(cut: Cut) -> Conditioned:
     """Return a network that tells images from the decoder's."""
+    narrow, middle = cut.width // 4, cut.width // 2
     layers = [
-        SameConv2d(_inputs(cut.image[0], cut), 64, 3),
+        SameConv2d(_inputs(cut.image[0], cut), narrow, 3),
         nn.LeakyReLU(SLOPE),
-        *_normalised(64, 128, stride=2),
-        *_normalised(128, 128, stride=2),
-        SameConv2d(128, 256, 3, stride=2),
+        *_normalised(narrow, middle, stride=2),
+        *_normalised(middle, middle, stride=2),
+        SameConv2d(middle, cut.width, 3, stride=2),
         nn.LeakyReLU(SLOPE),
     ]
     pixels = _halved(cut.image[1:], 3)
-    return _conditioned([*layers, *_verdict(256 * pixels)], cut, cut.image)
+    return _conditioned([*layers, *_verdict(cut.width * pixels)], cut, cut.image)
 
 
 def _three(shape: tuple[int, ...]) -> tuple[int, int, int]:

@@ -24,8 +24,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from lightsplit.attacks import sdar_networks as networks
 from lightsplit.attacks.knowledge import LabelledImages
-from lightsplit.attacks.learner import Learner, descend, frozen
-from lightsplit.attacks.sdar_layers import learned_lift
+from lightsplit.attacks.learner import Learner, descend
+from lightsplit.attacks.lifts import learned_lift
 from lightsplit.attacks.steps import Seen
 from lightsplit.codecs import Code, Codec
 from lightsplit.losses import within_class_compaction
@@ -46,6 +46,7 @@ class Settings:
             victim's to learn from.
         wcc: strength of within-class compaction that the attacker thinks the client
             has; nobody sends it.
+        width: channels of the discriminators' widest layers.
     """
 
     simulator_lr: float = 1e-3
@@ -54,6 +55,7 @@ class Settings:
     decoder_weight: float = 1e-5
     flip_rate: float = 0.2
     wcc: float = 0.0
+    width: int = 256
 
 
 class SimulatedClient(nn.Module):
@@ -77,7 +79,7 @@ class Copies:
     Attributes:
         head: of the victim's architecture, with fresh weights.
         tail: the same for the tail; None where the server has the victim's.
-        server: codes to outputs, in the server's architecture; its ``decoder`` lifts.
+        server: the server's own network, frozen; its ``decoder`` lifts codes.
         codec: as the server knows it.
     """
 
@@ -108,7 +110,7 @@ class Adversary:
     ) -> None:
         lifts = [learned_lift(copies.codec) if learns_lift else None for _ in range(2)]
         self.has_lift = lifts[0] is not None
-        self.server = frozen(copies.server).to(device)
+        self.server = copies.server
         self.settings = settings
         made: dict[str, tuple[nn.Module, float]] = {
             "simulator": (
@@ -145,10 +147,10 @@ class Adversary:
         return lifted
 
     @torch.no_grad()
-    def decode(self, entrance: Tensor, labels: Tensor | None) -> Tensor:
+    def decode(self, seen: Seen) -> Tensor:
         """Return the images, with the decoder in evaluation mode."""
         decoder = self._network("decoder").eval()
-        images: Tensor = decoder(entrance, labels)
+        images: Tensor = decoder(self.entrance(seen.code), seen.labels)
         decoder.train()
         return images
 
