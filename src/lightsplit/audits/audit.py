@@ -35,7 +35,11 @@ def audit(
             raise AuditError(f"{kind.name} learns while training goes on: use --during")
     job = restore(folder, data_dir, device=options.device)
     victim = choose_victim(
-        job, client=options.client, images=options.target_count, seed=options.seed
+        job,
+        client=options.client,
+        images=options.target_count,
+        seed=options.seed,
+        others_from=options.auxiliary_from,
     )
     scene = set_scene(victim, options, folder, data_dir)
     ready = [prepare(kind, form, scene.knowledge, options) for kind, form in attacks]
@@ -52,10 +56,13 @@ def set_scene(
     options: AuditOptions,
     folder: RunFolder,
     data_dir: Path | None = None,
+    *,
+    for_oracles: bool = True,
 ) -> Scene:
     """Let the server watch the victim, which trains on, and lay everything open."""
     known = gather(victim, auxiliary=options.auxiliary_count, seed=options.seed)
-    known = let_oracles_know(known, victim)  # before it trains on
+    if for_oracles:
+        known = let_oracles_know(known, victim)  # before it trains on
     seen = observe(victim, training_samples=TRAINING_SAMPLES, seed=options.seed)
     pictures.write_strip(folder.images, pictures.ORIGINALS, victim.targets.images)
     return Scene(
