@@ -15,6 +15,7 @@ from lightsplit.attacks import (
     Attack,
     Knowledge,
     LabelInference,
+    LabelScore,
     OnlineReconstruction,
     Progress,
     Reconstruction,
@@ -99,7 +100,9 @@ def _label_figures(attack: Reconstruction, scene: Scene) -> scoring.Figures:
     if labels is None:
         return {}
     right = (labels.cpu() == scene.judge.originals.labels).double()
-    return {"label_accuracy": scoring.share(float(right.mean()), len(right))}
+    chance = 1 / scene.knowledge.classes
+    score = LabelScore("label_accuracy", float(right.mean()), chance, len(right))
+    return {score.name: scoring.label_figures(score)}
 
 
 def _negative(

@@ -57,6 +57,11 @@ def audit_during(
         issubclass(k, LabelInference | OnlineReconstruction) for k, _ in planned
     ):
         raise AuditError("none of these attacks learns or infers labels in training")
+    if options.resume and any(issubclass(k, LabelInference) for k, _ in planned):
+        raise AuditError(
+            "label inference looks at the messages of the last steps, which are not "
+            "saved; resume with the attacks that learn only"
+        )
     job = begin_again(folder, data_dir, device=options.device)
     victim = choose_victim(
         job,
