@@ -213,6 +213,9 @@ class InTraining:
             actor.run_turn(self.job.trainer.batches[0], 1)
         actor.send = handle
 
+    def sides(self):
+        return self.job.trainer.clients[0].side, self.job.trainer.server.side
+
     def view(self):
         """Return what the server sees when the targets are predicted."""
         side = self.job.trainer.clients[0].side

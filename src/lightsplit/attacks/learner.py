@@ -39,7 +39,7 @@ class Learner:
         slots: dict[int, dict[str, Tensor]] = {}
         for key in state.keys() - weights.keys():
             index, name = key.removeprefix(_SLOTS).split(".", 1)
-            slots.setdefault(int(index), {})[name] = state[key]
+            slots.setdefault(int(index), {})[name] = state[key].clone()
         groups = self.optimizer.state_dict()["param_groups"]
         try:
             self.network.load_state_dict(weights)

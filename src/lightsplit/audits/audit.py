@@ -56,13 +56,10 @@ def set_scene(
     options: AuditOptions,
     folder: RunFolder,
     data_dir: Path | None = None,
-    *,
-    for_oracles: bool = True,
 ) -> Scene:
     """Let the server watch the victim, which trains on, and lay everything open."""
     known = gather(victim, auxiliary=options.auxiliary_count, seed=options.seed)
-    if for_oracles:
-        known = let_oracles_know(known, victim)  # before it trains on
+    known = let_oracles_know(known, victim)  # before it trains on
     seen = observe(victim, training_samples=TRAINING_SAMPLES, seed=options.seed)
     pictures.write_strip(folder.images, pictures.ORIGINALS, victim.targets.images)
     return Scene(

@@ -85,7 +85,7 @@ def audit_during(
         )
     check_undisturbed(folder, job)
     if learners:
-        scene = set_scene(victim, options, folder, data_dir, for_oracles=False)
+        scene = set_scene(victim, options, folder, data_dir)
         entries += _reconstruct(scene, planned, learners, folder, watch)
     pauses.forget()
     return entries
