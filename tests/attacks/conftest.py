@@ -5,6 +5,7 @@ from functools import cache
 
 import pytest
 import torch
+from sklearn import datasets
 from torch import nn
 from torch.nn.functional import cross_entropy
 
@@ -225,7 +226,9 @@ class InTraining:
         request = self._shown(CodeMessage(0, 0, code, is_training=False))
         reply = OutputMessage(0, 0, Code(torch.zeros(TARGETS, 1)))
         codec = self.knowledge.setup.codec()
-        return ServerView(self.job.contract, codec, (Exchange(request, reply),))
+        formats = self.knowledge.setup.formats
+        exchanges = (Exchange(request, reply),)
+        return ServerView(self.job.contract, codec, exchanges, formats=formats)
 
     def error(self, images):
         return float((images - self.targets.images).square().mean())
@@ -238,6 +241,13 @@ class InTraining:
         code = Code(values, request.code.side)
         labels, is_training = request.labels, request.is_training
         return CodeMessage(0, request.step, code, labels, is_training=is_training)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _digits_are_parsed_once():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets, "load_digits", cache(datasets.load_digits))
+        yield
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ import torch
 
 from lightsplit.attacks import Exchange
 from lightsplit.attacks.steps import StepReader
-from lightsplit.codecs import Code
+from lightsplit.codecs import CODECS, Code
+from lightsplit.formats import WireFormats
 from lightsplit.protocol import (
     CodeGradient,
     CodeMessage,
@@ -13,6 +14,10 @@ from lightsplit.protocol import (
 )
 
 VALUES = torch.rand(2, 3)
+
+
+def reader_of():
+    return StepReader(CODECS.create("raw", shape=(3,)), WireFormats())
 
 
 def code(step=0, **terms):
@@ -26,7 +31,7 @@ def gradient(step=0):
 
 
 def test_in_the_u_shape_the_gradient_completes_the_step_of_its_code():
-    reader = StepReader()
+    reader = reader_of()
     assert reader.read(code()) is None
     seen = reader.read(gradient())
     assert torch.equal(seen.code.values, VALUES)
@@ -35,19 +40,19 @@ def test_in_the_u_shape_the_gradient_completes_the_step_of_its_code():
 
 def test_in_the_vanilla_topology_one_exchange_is_a_step():
     labels = torch.tensor([1, 2])
-    seen = StepReader().read(code(labels=labels))
+    seen = reader_of().read(code(labels=labels))
     assert torch.equal(seen.labels, labels)
 
 
 def test_predictions_are_no_steps_and_do_not_come_between():
-    reader = StepReader()
+    reader = reader_of()
     reader.read(code(step=4))
     assert reader.read(code(is_training=False)) is None
     assert reader.read(gradient(step=4)) is not None
 
 
 def test_a_gradient_of_another_step_completes_nothing():
-    reader = StepReader()
+    reader = reader_of()
     reader.read(code(step=4))
     assert reader.read(gradient(step=5)) is None
     assert reader.read(gradient(step=4)) is None

@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from PIL import Image
 
 from lightsplit.attacks import ATTACKS
 from lightsplit.attacks.fora import FORA
@@ -100,7 +99,7 @@ def test_an_attack_that_may_give_negatives_is_scored_both_ways(own_run, quiet):
         entry[name]["ssim"]["mean"] for name in ("metrics", "metrics_of_negative")
     )
     assert plain != negative
-    assert Image.open(folder.images / "audit-fora-published.png").width > 56
+    assert (folder.images / "audit-fora-published.png").is_file()
 
 
 @pytest.mark.parametrize("turns", [21, 13])

@@ -61,6 +61,11 @@ class Attack(ABC):
         self.seed = seed
         self.notes: list[str] = []  # what a reader of the figures should know
 
+    @classmethod
+    def check_shapes(cls, activation: tuple[int, ...], image: tuple[int, ...]) -> None:
+        """Raise AuditError where its networks cannot be built for these shapes."""
+        del activation, image  # most attacks take any
+
 
 class Reconstruction(Attack):
     """An attack that gives back images.

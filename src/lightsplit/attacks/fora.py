@@ -21,10 +21,12 @@ from torch import Tensor
 
 from lightsplit import seeding
 from lightsplit.attacks.base import ATTACKS, Budget, Kind
+from lightsplit.attacks.fora_networks import halvings
 from lightsplit.attacks.fora_training import Imitation, Settings
 from lightsplit.attacks.knowledge import LabelledImages, Setup
 from lightsplit.attacks.online import TrainedAlongside
 from lightsplit.attacks.steps import Seen
+from lightsplit.formats import AsReceived
 
 RELEASED = Settings()
 
@@ -43,6 +45,11 @@ class FORA(TrainedAlongside):
     threat_model = "a server with unlabelled images of the victim's kind"
     cost = "an iteration per step; 0.3 TFLOP each on MobileNet with batches of 64"
 
+    @classmethod
+    def check_shapes(cls, activation: tuple[int, ...], image: tuple[int, ...]) -> None:
+        """Raise AuditError unless the decoder can double features to an image."""
+        halvings(activation, image)
+
     def __init__(
         self,
         *,
@@ -54,8 +61,9 @@ class FORA(TrainedAlongside):
         super().__init__(auxiliary=auxiliary, setup=setup, **options)
         with seeding.scope(self.seed, "fora", "networks"):
             self._imitation = Imitation(
-                setup.codec(),
-                auxiliary.images.shape[1:],
+                self.codec,
+                AsReceived(setup.formats),
+                image=auxiliary.images.shape[1:],
                 settings=settings,
                 works_on_codes=self.form == "adaptive",
                 device=setup.device,

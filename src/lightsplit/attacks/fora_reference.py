@@ -24,7 +24,7 @@ from lightsplit.attacks.base import (
     Reconstruction,
     silent,
 )
-from lightsplit.attacks.fora_networks import make_decoder
+from lightsplit.attacks.fora_networks import halvings, make_decoder
 from lightsplit.attacks.fora_training import after
 from lightsplit.attacks.knowledge import Pairs
 from lightsplit.attacks.learner import Learner, descend
@@ -46,6 +46,11 @@ class ForaReference(Reconstruction):
     needs = ("pairs",)
     threat_model = "a server that was given codes with their images by a client"
     cost = "quick: 200 steps, short: 2,000, full: 40,000; batches of 64"
+
+    @classmethod
+    def check_shapes(cls, activation: tuple[int, ...], image: tuple[int, ...]) -> None:
+        """Raise AuditError unless the decoder can double features to an image."""
+        halvings(activation, image)
 
     def __init__(self, *, pairs: Pairs, **options: Any) -> None:
         super().__init__(**options)

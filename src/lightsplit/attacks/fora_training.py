@@ -51,17 +51,20 @@ class Settings:
 class Substitute(nn.Module):
     """Stands in for the client: images in [-1, 1] to features of the victim's kind."""
 
-    def __init__(self, network: nn.Module, codec: Codec | None) -> None:
+    def __init__(
+        self, network: nn.Module, encoder: nn.Module | None, received: nn.Module
+    ) -> None:
         super().__init__()
         self.network = network
-        self.encoder = codec.encoder if codec else None
+        self.encoder = encoder
+        self.received = received
 
     def forward(self, images: Tensor) -> Tensor:
         """Return activations, or the values of codes where it ends in a codec."""
         features: Tensor = self.network(images)
         if self.encoder is None:
             return features
-        values: Tensor = self.encoder(features).values
+        values: Tensor = self.received(self.encoder(features).values)
         return values
 
 
@@ -70,6 +73,7 @@ class Imitation:
 
     Args:
         codec: as the server knows it.
+        received: rounds values as the wire format of codes does.
         image: shape of an image.
         works_on_codes: whether the substitute ends in the codec, and critic and decoder
             start from codes with lifts of their own; else all see activations, the
@@ -79,8 +83,9 @@ class Imitation:
     def __init__(
         self,
         codec: Codec,
-        image: Sequence[int],
+        received: nn.Module,
         *,
+        image: Sequence[int],
         settings: Settings,
         works_on_codes: bool,
         device: torch.device,
@@ -93,7 +98,9 @@ class Imitation:
         critic = networks.make_critic(shape, settings.width)
         made: dict[str, tuple[nn.Module, float]] = {
             "substitute": (
-                Substitute(substitute, codec if self.has_lift else None),
+                Substitute(
+                    substitute, codec.encoder if self.has_lift else None, received
+                ),
                 settings.lr,
             ),
             "critic": (after(lifts[0], critic), settings.critic_lr),

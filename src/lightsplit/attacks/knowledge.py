@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from lightsplit.codecs import Codec
+from lightsplit.formats import WireFormats
 from lightsplit.protocol import Contract
 
 
@@ -52,14 +53,17 @@ class Setup:
 
     Attributes:
         contract: of the run.
+        formats: how the numbers of each message are written.
         codec: makes the codec as the server knows it.
         server: makes a network like the server's, codes to outputs. It takes the
             server's weights as its state, and its ``decoder`` lifts codes.
-        tail: makes a tail like the victim's, with fresh weights.
+        tail: makes a network like the client's from outputs to logits, with fresh
+            weights.
         device: where the tensors of messages are.
     """
 
     contract: Contract
+    formats: WireFormats
     codec: Callable[[], Codec]
     server: Callable[[], nn.Module]
     tail: Callable[[], nn.Module]

@@ -22,7 +22,7 @@ class Learner:
     def __init__(self, network: nn.Module, lr: float, *, eps: float = 1e-8) -> None:
         self.network = network
         self.weights = [w for w in network.parameters() if w.requires_grad]
-        self.optimizer = torch.optim.Adam(self.weights, lr=lr, eps=eps)
+        self.optimizer = torch.optim.Adam(self.weights, lr=lr, eps=eps, fused=True)
 
     def state(self) -> dict[str, Tensor]:
         """Return everything that learning has changed, under flat names."""

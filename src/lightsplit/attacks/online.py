@@ -34,6 +34,7 @@ class TrainedAlongside(OnlineReconstruction):
     Attributes:
         published_iterations: of the authors' own runs.
         learners: its networks by name, each with its optimizer.
+        codec: as the server knows it.
         server: a frozen copy of the server's network, as it is at the last step.
         iterations: how many were done.
     """
@@ -49,7 +50,8 @@ class TrainedAlongside(OnlineReconstruction):
         with seeding.scope(self.seed, self.name, "server"):
             self.server: nn.Module = frozen(setup.server()).to(setup.device)
         self._batches = AuxiliaryBatches(auxiliary, self.seed, setup.device)
-        self._reader = StepReader()
+        self.codec = setup.codec()
+        self._reader = StepReader(self.codec, setup.formats)
         self._latest: Seen | None = None
 
     @abstractmethod

@@ -33,6 +33,7 @@ from lightsplit.attacks.sdar_training import Adversary, Copies, Settings, flip
 from lightsplit.attacks.steps import Seen
 from lightsplit.codecs import Code
 from lightsplit.errors import AuditError
+from lightsplit.formats import AsReceived
 from lightsplit.protocol import Contract
 
 RELEASED = Settings()
@@ -50,6 +51,11 @@ class SDAR(TrainedAlongside):
     published_iterations = 20_000
     threat_model = "a server with labelled images that knows the head's layers"
     cost = "an iteration per step; 0.35 TFLOP each on ResNet-20 with batches of 128"
+
+    @classmethod
+    def check_shapes(cls, activation: tuple[int, ...], image: tuple[int, ...]) -> None:
+        """Raise AuditError unless the decoder can double an activation to an image."""
+        make_cut(activation, image)
 
     def __init__(
         self,
@@ -72,7 +78,8 @@ class SDAR(TrainedAlongside):
                 head=architecture(),
                 tail=None if self._is_told else setup.tail(),
                 server=self.server,
-                codec=setup.codec(),
+                codec=self.codec,
+                received=AsReceived(setup.formats),
             )
             self._adversary = Adversary(
                 copies,

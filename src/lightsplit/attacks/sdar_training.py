@@ -58,20 +58,6 @@ class Settings:
     width: int = 256
 
 
-class SimulatedClient(nn.Module):
-    """A head like the victim's and the codec's encoder: images to codes."""
-
-    def __init__(self, head: nn.Module, encoder: nn.Module) -> None:
-        super().__init__()
-        self.head = head
-        self.encoder = encoder
-
-    def forward(self, images: Tensor) -> Code:
-        """Return the code of the images."""
-        code: Code = self.encoder(self.head(images))
-        return code
-
-
 @dataclass(frozen=True, eq=False)
 class Copies:
     """What the attacker builds after what it knows of the run.
@@ -81,12 +67,29 @@ class Copies:
         tail: the same for the tail; None where the server has the victim's.
         server: the server's own network, frozen; its ``decoder`` lifts codes.
         codec: as the server knows it.
+        received: rounds values as the wire format of codes does.
     """
 
     head: nn.Module
     tail: nn.Module | None
     server: nn.Module
     codec: Codec
+    received: nn.Module
+
+
+class SimulatedClient(nn.Module):
+    """A head like the victim's and the codec's encoder: images to received codes."""
+
+    def __init__(self, copies: Copies) -> None:
+        super().__init__()
+        self.head = copies.head
+        self.encoder = copies.codec.encoder
+        self.received = copies.received
+
+    def forward(self, images: Tensor) -> Code:
+        """Return the code of the images as a server reads it."""
+        values, side = self.encoder(self.head(images))
+        return Code(self.received(values), side)
 
 
 class Adversary:
@@ -113,10 +116,7 @@ class Adversary:
         self.server = copies.server
         self.settings = settings
         made: dict[str, tuple[nn.Module, float]] = {
-            "simulator": (
-                SimulatedClient(copies.head, copies.codec.encoder),
-                settings.simulator_lr,
-            ),
+            "simulator": (SimulatedClient(copies), settings.simulator_lr),
             "activation_judge": (
                 networks.make_activation_discriminator(cut, lifts[0]),
                 settings.simulator_lr * settings.simulator_weight,
@@ -195,10 +195,10 @@ class Adversary:
         )
 
     def _task_loss(self, code: Code, labels: Tensor) -> Tensor:
-        outputs = self.server(code)
-        if "tail" in self.learners:
-            outputs = self._network("tail")(outputs)
-        loss = cross_entropy(outputs, labels, reduction="sum")
+        output: Code = self.server(code)
+        has_tail = "tail" in self.learners
+        logits = self._network("tail")(output) if has_tail else output.values
+        loss = cross_entropy(logits, labels, reduction="sum")
         if self.settings.wcc:
             compaction = within_class_compaction(code.values, labels)
             loss = loss + len(labels) * self.settings.wcc * compaction

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from lightsplit.attacks.view import Exchange
-from lightsplit.codecs import Code
+from lightsplit.attacks.view import Exchange, read_code
+from lightsplit.codecs import Code, Codec
+from lightsplit.formats import WireFormats
 from lightsplit.protocol import CodeMessage
 
 
@@ -26,7 +27,9 @@ class Seen(NamedTuple):
 class StepReader:
     """Waits for the exchange that completes a step."""
 
-    def __init__(self) -> None:
+    def __init__(self, codec: Codec, formats: WireFormats) -> None:
+        self._codec = codec
+        self._formats = formats
         self._open: CodeMessage | None = None
 
     def read(self, exchange: Exchange) -> Seen | None:
@@ -35,9 +38,13 @@ class StepReader:
         if not isinstance(request, CodeMessage):
             opened, self._open = self._open, None
             is_same = opened is not None and opened.step == request.step
-            return Seen(opened.code, None) if opened and is_same else None
+            return self._seen(opened) if opened and is_same else None
         if request.is_training and request.labels is not None:
-            return Seen(request.code, request.labels)
+            return self._seen(request)
         if request.is_training:
             self._open = request
         return None
+
+    def _seen(self, message: CodeMessage) -> Seen:
+        code = read_code(message, self._codec, self._formats)
+        return Seen(code, message.labels)

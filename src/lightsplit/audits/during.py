@@ -33,7 +33,7 @@ from lightsplit.audits.audit import set_scene
 from lightsplit.audits.gathering import first_of_each_class, gather
 from lightsplit.audits.observation import public_codec
 from lightsplit.audits.pausing import Pauses
-from lightsplit.audits.plan import TRAINING_SAMPLES, AuditOptions, Planned, plan
+from lightsplit.audits.plan import TRAINING_SAMPLES, AuditOptions, Planned, plan, suited
 from lightsplit.audits.record import Entry, keep
 from lightsplit.audits.victim import Victim, begin_again, choose_victim
 from lightsplit.audits.watching import Trajectory, Watcher
@@ -63,6 +63,7 @@ def audit_during(
             "saved; resume with the attacks that learn only"
         )
     job = begin_again(folder, data_dir, device=options.device)
+    planned = suited(planned, options, job)
     victim = choose_victim(
         job,
         client=options.client,

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 from lightsplit.attacks import ATTACKS, Attack, Budget
-from lightsplit.errors import ConfigError
+from lightsplit.errors import AuditError, ConfigError
+from lightsplit.experiments import Job
 from lightsplit.registry import unknown_name
 
 FormChoice = Literal["published", "adaptive", "both"]
@@ -95,6 +96,28 @@ def plan(options: AuditOptions) -> list[Planned]:
     order = ("trivial", "oracle", "published", "labels")
     chosen.sort(key=lambda attack: order.index(attack.kind))
     return [(attack, form) for attack in chosen for form in _forms(attack, options)]
+
+
+def suited(planned: list[Planned], options: AuditOptions, job: Job) -> list[Planned]:
+    """Return the attacks that can be built for the run.
+
+    One that was asked for by its name is not left out but refused, with the reason.
+    """
+    return [
+        (attack, form)
+        for attack, form in planned
+        if _fits(attack, job, is_named=attack.name in options.attacks)
+    ]
+
+
+def _fits(attack: type[Attack], job: Job, *, is_named: bool) -> bool:
+    try:
+        attack.check_shapes(job.contract.activation_shape, job.dataset.train.shape)
+    except AuditError:
+        if is_named:
+            raise
+        return False
+    return True
 
 
 def _forms(attack: type[Attack], options: AuditOptions) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from lightsplit.attacks import Setup
 from lightsplit.codecs import Code, Codec
 from lightsplit.errors import AuditError
 from lightsplit.experiments import Experiment, Job, pieces
+from lightsplit.experiments.cuts import Cuts, make_codec, make_cuts
 from lightsplit.runtime import ServerSide
 from lightsplit.splitting import SplitModel
 
@@ -28,9 +29,23 @@ class ServerNetwork(nn.Module):
         for name, module in side.modules.items():
             self.add_module(name, module)
 
-    def forward(self, code: Code) -> Tensor:
+    def forward(self, code: Code) -> Code:
         """Return the output for a code."""
-        return self._side.forward(code).values
+        return self._side.forward(code)
+
+
+class TailNetwork(nn.Module):
+    """A tail behind the decoder of the back cut: outputs to logits."""
+
+    def __init__(self, decoder: nn.Module, tail: nn.Module) -> None:
+        super().__init__()
+        self.decoder = decoder
+        self.tail = tail
+
+    def forward(self, output: Code) -> Tensor:
+        """Return the logits for an output."""
+        logits: Tensor = self.tail(self.decoder(output))
+        return logits
 
 
 def server_setup(job: Job, seed: int) -> Setup:
@@ -38,8 +53,9 @@ def server_setup(job: Job, seed: int) -> Setup:
     experiment, shape = job.experiment, job.contract.activation_shape
     return Setup(
         contract=job.contract,
+        formats=job.trainer.server.formats,
         codec=partial(_codec, experiment, shape),
-        server=partial(_server, experiment, shape, seed),
+        server=partial(_server, experiment, seed),
         tail=partial(_tail, experiment, seed),
         device=pieces.make_device(experiment.device),
     )
@@ -53,17 +69,19 @@ def fresh_parts(experiment: Experiment, seed: int) -> SplitModel:
 
 
 def _codec(experiment: Experiment, shape: tuple[int, ...]) -> Codec:
-    return pieces.make_codec(experiment, shape, weights_of="attacker")
+    return make_codec(experiment, shape, weights_of="attacker")
 
 
-def _server(experiment: Experiment, shape: tuple[int, ...], seed: int) -> nn.Module:
-    parts = fresh_parts(experiment, seed)
-    server = pieces.make_server(experiment, parts, _codec(experiment, shape))
-    return ServerNetwork(server.side)
+def _server(experiment: Experiment, seed: int) -> nn.Module:
+    return ServerNetwork(pieces.make_server(experiment, _cuts(experiment, seed)).side)
 
 
 def _tail(experiment: Experiment, seed: int) -> nn.Module:
-    tail = fresh_parts(experiment, seed).tail
-    if tail is None:
-        raise AuditError(f"{experiment.model} has no tail to make another one of")
-    return tail
+    cuts = _cuts(experiment, seed)
+    if cuts.parts.tail is None or cuts.output_codec is None:
+        raise AuditError("the client of this run has no tail to make another one of")
+    return TailNetwork(cuts.output_codec.decoder, cuts.parts.tail)
+
+
+def _cuts(experiment: Experiment, seed: int) -> Cuts:
+    return make_cuts(experiment, fresh_parts(experiment, seed))
