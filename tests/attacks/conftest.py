@@ -217,6 +217,7 @@ class InTraining:
     def sides(self):
         return self.job.trainer.clients[0].side, self.job.trainer.server.side
 
+    @property
     def view(self):
         """Return what the server sees when the targets are predicted."""
         side = self.job.trainer.clients[0].side
@@ -266,6 +267,7 @@ def in_training():
             classes=job.dataset.classes,
             auxiliary=LabelledImages(*test.batch(range(len(test)))),
             architecture=lambda: fresh_parts(job.experiment, 1).head,
+            labels=targets.labels,
             sent_labels=targets.labels if is_vanilla else torch.empty(0).long(),
             setup=server_setup(job, 1),
         )
