@@ -1,10 +1,11 @@
-"""Small victims: digits through a shallow head, and what a server sees of them."""
+"""Small victims, trained or in training, and what a server sees of them."""
 
 from dataclasses import dataclass
 from functools import cache
 
 import pytest
 import torch
+from sklearn import datasets
 from torch import nn
 from torch.nn.functional import cross_entropy
 
@@ -19,8 +20,10 @@ from lightsplit.attacks import (
     equip,
     readable,
 )
+from lightsplit.audits.setup import fresh_parts, server_setup
 from lightsplit.codecs import CODECS, Code
 from lightsplit.data import DATASETS
+from lightsplit.experiments import build, make_experiment
 from lightsplit.protocol import (
     CodeGradient,
     CodeMessage,
@@ -177,3 +180,97 @@ def trivial_error():
         return min(made.error(attack.reconstruct(made.view)) for attack in attacks)
 
     return lowest
+
+
+TARGETS = 60
+
+
+@dataclass
+class InTraining:
+    """A run whose every exchange an attack can see, and the truth about its targets."""
+
+    job: object
+    knowledge: Knowledge
+    noise: bool
+    targets: LabelledImages
+
+    def prepare(self, attack, **options):
+        return equip(ATTACKS.get(attack), self.knowledge, **options)
+
+    def train(self, steps, *attacks):
+        """Take so many steps under the eyes of the attacks."""
+        actor, server = self.job.trainer.clients[0], self.job.trainer.server
+        handle = actor.send
+
+        def send(request):
+            reply = handle(request)
+            shown = self._shown(request)
+            for attack in attacks:
+                attack.observe(Exchange(shown, reply), server.side.modules.state_dict())
+            return reply
+
+        actor.send = send
+        for _ in range(steps):
+            actor.run_turn(self.job.trainer.batches[0], 1)
+        actor.send = handle
+
+    def sides(self):
+        return self.job.trainer.clients[0].side, self.job.trainer.server.side
+
+    @property
+    def view(self):
+        """Return what the server sees when the targets are predicted."""
+        side = self.job.trainer.clients[0].side
+        side.set_training(False)
+        with torch.no_grad():
+            code = side.encode(self.targets.images)
+        request = self._shown(CodeMessage(0, 0, code, is_training=False))
+        reply = OutputMessage(0, 0, Code(torch.zeros(TARGETS, 1)))
+        codec = self.knowledge.setup.codec()
+        formats = self.knowledge.setup.formats
+        exchanges = (Exchange(request, reply),)
+        return ServerView(self.job.contract, codec, exchanges, formats=formats)
+
+    def error(self, images):
+        return float((images - self.targets.images).square().mean())
+
+    def _shown(self, request):
+        """Return the request, or one that tells nothing about the victim's images."""
+        if not self.noise or not isinstance(request, CodeMessage):
+            return request
+        values = torch.randn_like(request.code.values)
+        code = Code(values, request.code.side)
+        labels, is_training = request.labels, request.is_training
+        return CodeMessage(0, request.step, code, labels, is_training=is_training)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _digits_are_parsed_once():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets, "load_digits", cache(datasets.load_digits))
+        yield
+
+
+@pytest.fixture
+def in_training():
+    """Return what starts a run on digits with one client."""
+
+    def begin(*, noise=False, **settings):
+        defaults = {"cut": "l1", "clients": 1, "codec": "raw", "batch_size": 32}
+        job = build(make_experiment({**defaults, **settings}))
+        train, test = job.dataset.train, job.dataset.test
+        rows = job.held[0][:TARGETS]
+        targets = LabelledImages(*train.batch(rows))
+        is_vanilla = job.experiment.topology == "vanilla"
+        knowledge = Knowledge(
+            image_shape=train.shape,
+            classes=job.dataset.classes,
+            auxiliary=LabelledImages(*test.batch(range(len(test)))),
+            architecture=lambda: fresh_parts(job.experiment, 1).head,
+            labels=targets.labels,
+            sent_labels=targets.labels if is_vanilla else torch.empty(0).long(),
+            setup=server_setup(job, 1),
+        )
+        return InTraining(job, knowledge, noise, targets)
+
+    return begin

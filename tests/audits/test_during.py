@@ -5,7 +5,7 @@ from typing import ClassVar
 import pytest
 import torch
 
-from lightsplit.attacks import ATTACKS, OnlineReconstruction, silent
+from lightsplit.attacks import ATTACKS, Guess, OnlineReconstruction, silent
 from lightsplit.audits import AuditOptions, audit, audit_during
 from lightsplit.errors import AuditError, RunError
 from lightsplit.protocol import CodeMessage
@@ -35,6 +35,15 @@ class Watching(OnlineReconstruction):
 
     def reconstruct(self, view, progress=silent):
         return torch.full((len(view.codes), *self.image_shape), 0.5)
+
+    def guess(self):
+        return Guess(torch.full((20, *self.image_shape), 0.5), None)
+
+    def state(self):
+        return {}
+
+    def load(self, state):
+        pass
 
 
 @pytest.fixture

@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import pytest
 
 from lightsplit.attacks import ATTACKS
 from lightsplit.audits import AuditOptions
-from lightsplit.audits.plan import LADDER, plan
-from lightsplit.errors import ConfigError, UnknownNameError
+from lightsplit.audits.plan import LADDER, plan, suited
+from lightsplit.audits.victim import restore
+from lightsplit.errors import AuditError, ConfigError, UnknownNameError
 
 
 def names(**options):
@@ -63,3 +66,20 @@ def test_an_unknown_attack_is_refused_with_the_nearest_name():
 def test_options_that_make_no_sense_are_refused(options):
     with pytest.raises(ConfigError):
         AuditOptions(**options)
+
+
+def test_all_leaves_out_what_cannot_be_built_for_the_run(trained):
+    job = restore(trained(dataset="digits", cut="l1"))
+    flat = replace(job.contract, activation_shape=(1024,))
+    options = AuditOptions(attacks=("all",))
+    built = {kind.name for kind, _ in suited(plan(options), options, job)}
+    left = suited(plan(options), options, replace(job, contract=flat))
+    assert built - {kind.name for kind, _ in left} == {"sdar", "fora", "fora-reference"}
+
+
+def test_an_attack_that_was_named_says_why_it_cannot_be_built(trained):
+    job = restore(trained())
+    flat = replace(job, contract=replace(job.contract, activation_shape=(1024,)))
+    options = AuditOptions(attacks=("sdar",))
+    with pytest.raises(AuditError, match=r"got \(1024,\); choose an earlier cut"):
+        suited(plan(options), options, flat)

@@ -82,3 +82,9 @@ def test_the_run_of_a_server_is_refused_because_it_has_no_head(own_run):
 def test_a_folder_without_a_run_is_refused(tmp_path):
     with pytest.raises(RunError, match="is not a run"):
         RunFolder.open(tmp_path)
+
+
+def test_the_attacker_can_have_the_first_test_images_as_they_lie(trained):
+    job = restore(trained())
+    victim = choose_victim(job, client=0, images=5, seed=0, others_from="test")
+    assert torch.equal(victim.others.images, job.dataset.test.images)

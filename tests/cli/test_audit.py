@@ -48,7 +48,7 @@ def test_during_training_labels_are_shown_with_their_step(lightsplit, finished):
     [
         (("--attack", "decodr"), "did you mean 'decoder'?"),
         (("--form", "new"), "unknown form 'new'; known: published, adaptive, both"),
-        (("--budget", "big"), "unknown budget 'big'; known: quick, full"),
+        (("--budget", "big"), "unknown budget 'big'; known: quick, short, full"),
         (("--client", 9), "client must be between 0 and 1, got 9"),
         (("--attack", "linear", "--during"), "learns or infers labels"),
         (("--device", "nowhere"), "cannot use device 'nowhere'"),

@@ -2,8 +2,11 @@
 
 from lightsplit.attacks import (  # noqa: F401 (registers them)
     decoder,
+    fora,
+    fora_reference,
     labels,
     linear,
+    sdar,
     trivial,
     unsplit,
     whitebox,
@@ -12,6 +15,7 @@ from lightsplit.attacks.base import (
     ATTACKS,
     Attack,
     Budget,
+    Guess,
     LabelInference,
     OnlineReconstruction,
     Progress,
@@ -19,7 +23,13 @@ from lightsplit.attacks.base import (
     equip,
     silent,
 )
-from lightsplit.attacks.knowledge import Hints, Knowledge, LabelledImages, Pairs
+from lightsplit.attacks.knowledge import (
+    Hints,
+    Knowledge,
+    LabelledImages,
+    Pairs,
+    Setup,
+)
 from lightsplit.attacks.label_scores import LabelScore
 from lightsplit.attacks.view import Exchange, ServerView, Snapshot, readable
 
@@ -28,6 +38,7 @@ __all__ = [
     "Attack",
     "Budget",
     "Exchange",
+    "Guess",
     "Hints",
     "Knowledge",
     "LabelInference",
@@ -38,6 +49,7 @@ __all__ = [
     "Progress",
     "Reconstruction",
     "ServerView",
+    "Setup",
     "Snapshot",
     "equip",
     "readable",

@@ -10,7 +10,7 @@ the runtime, the transports and the readers of data.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from torch import Tensor
 
@@ -20,7 +20,7 @@ from lightsplit.attacks.view import Exchange, ServerView
 from lightsplit.errors import AuditError
 from lightsplit.registry import Registry
 
-Budget = Literal["quick", "full"]
+Budget = Literal["quick", "short", "full"]
 Progress = Callable[[int, int], None]  # steps done, steps in all
 Kind = Literal["trivial", "oracle", "published", "labels"]
 
@@ -61,21 +61,47 @@ class Attack(ABC):
         self.seed = seed
         self.notes: list[str] = []  # what a reader of the figures should know
 
+    @classmethod
+    def check_shapes(cls, activation: tuple[int, ...], image: tuple[int, ...]) -> None:
+        """Raise AuditError where its networks cannot be built for these shapes."""
+        del activation, image  # most attacks take any
+
 
 class Reconstruction(Attack):
-    """An attack that gives back images."""
+    """An attack that gives back images.
+
+    Attributes:
+        may_be_negative: whether it cannot tell an image from its negative, so that
+            what it gives back is scored both ways.
+    """
+
+    may_be_negative: ClassVar[bool] = False
 
     @abstractmethod
     def reconstruct(self, view: ServerView, progress: Progress = silent) -> Tensor:
         """Return an image for every code of ``view.codes`` (N, C, H, W), unclipped."""
 
 
+class Guess(NamedTuple):
+    """Images, and labels where the attack infers them, a row per sample."""
+
+    images: Tensor
+    labels: Tensor | None
+
+
 class OnlineReconstruction(Reconstruction):
     """An attack that learns while training goes on (``lightsplit audit --during``).
 
     It sees every exchange of the victim when it happens, with the server's weights as
-    they are at that moment, and reconstructs when training is over.
+    they are at that moment, and reconstructs when training is over. What it has learnt
+    can be kept and taken up again: all that it draws depends on its seed and on how
+    many steps it has seen.
+
+    Attributes:
+        steps: from how many of the last steps of training it learns; all, if not there.
     """
+
+    steps: ClassVar[Mapping[Budget, int]] = {}
 
     @abstractmethod
     def observe(self, exchange: Exchange, weights: Mapping[str, Tensor]) -> None:
@@ -83,6 +109,23 @@ class OnlineReconstruction(Reconstruction):
 
         They are valid during the call only: whoever needs them later copies them.
         """
+
+    @abstractmethod
+    def guess(self) -> Guess:
+        """Return what it makes of the last step that it has learnt from."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Tensor]:
+        """Return everything that it has learnt, under flat names."""
+
+    @abstractmethod
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Take over what ``state()`` of an equal attack returned."""
+
+    def infer_labels(self, view: ServerView) -> Tensor | None:
+        """Return a label for every code of ``view.codes`` where it infers them."""
+        del view
+        return None
 
 
 class LabelInference(Attack):

@@ -50,6 +50,7 @@ class Effort(NamedTuple):
 
 EFFORTS: dict[Budget, Effort] = {
     "quick": Effort(pairs=5_000, steps=1_500, width=32, blocks=1),
+    "short": Effort(pairs=10_000, steps=4_000, width=48, blocks=1),
     "full": Effort(pairs=30_000, steps=8_000, width=48, blocks=2),
 }
 

@@ -6,9 +6,14 @@ a run cannot offer is None, and an attack that needs it is not run.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor, nn
+
+from lightsplit.codecs import Codec
+from lightsplit.formats import WireFormats
+from lightsplit.protocol import Contract
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +48,29 @@ class Hints:
 
 
 @dataclass(frozen=True, eq=False)
+class Setup:
+    """What a server has before the first message: all but the client's weights.
+
+    Attributes:
+        contract: of the run.
+        formats: how the numbers of each message are written.
+        codec: makes the codec as the server knows it.
+        server: makes a network like the server's, codes to outputs. It takes the
+            server's weights as its state, and its ``decoder`` lifts codes.
+        tail: makes a network like the client's from outputs to logits, with fresh
+            weights.
+        device: where the tensors of messages are.
+    """
+
+    contract: Contract
+    formats: WireFormats
+    codec: Callable[[], Codec]
+    server: Callable[[], nn.Module]
+    tail: Callable[[], nn.Module]
+    device: torch.device
+
+
+@dataclass(frozen=True, eq=False)
 class Knowledge:
     """Everything that some attacker may know; each attack gets its own part of it.
 
@@ -55,6 +83,9 @@ class Knowledge:
         client: the victim's true head and encoder, images to codes, differentiable.
         labels: of the images to reconstruct; only the class mean uses them.
         hints: one sample of each class with its label.
+        sent_labels: of the images to reconstruct, as the client sends them in training;
+            none where labels stay with the client.
+        setup: what the server has before the first message.
     """
 
     image_shape: tuple[int, int, int]
@@ -65,3 +96,5 @@ class Knowledge:
     client: nn.Module | None = None
     labels: Tensor | None = None
     hints: Hints | None = None
+    sent_labels: Tensor = field(default_factory=lambda: torch.empty(0).long())
+    setup: Setup | None = None

@@ -33,7 +33,7 @@ from lightsplit.attacks.label_scores import (
 from lightsplit.attacks.view import ServerView
 from lightsplit.errors import AuditError
 
-RESTARTS = {"quick": 4, "full": 20}
+RESTARTS = {"quick": 4, "short": 10, "full": 20}
 
 
 @ATTACKS.register("label-kmeans")

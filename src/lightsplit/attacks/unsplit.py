@@ -38,6 +38,7 @@ from lightsplit.errors import AuditError
 
 BUDGETS: dict[Budget, Schedule] = {
     "quick": Schedule(main_iterations=20, inner_iterations=50),
+    "short": Schedule(main_iterations=200, inner_iterations=100),
     "full": Schedule(),
 }
 

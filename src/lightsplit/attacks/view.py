@@ -61,14 +61,19 @@ class ServerView:
     @property
     def codes(self) -> Tensor:
         """The codes that came outside training, one row per sample (N, …)."""
-        rows = [
-            self._code(request)
+        return torch.cat([readable(self.codec, code) for code in self.coded_batches])
+
+    @property
+    def coded_batches(self) -> list[Code]:
+        """The same batch by batch, as the server's decoder takes them."""
+        batches = [
+            read_code(request, self.codec, self.formats)
             for request, _ in self.exchanges
             if isinstance(request, CodeMessage) and not request.is_training
         ]
-        if not rows:
+        if not batches:
             raise AuditError("the view holds no code that was sent outside training")
-        return torch.cat(rows)
+        return batches
 
     @property
     def recorded_kinds(self) -> tuple[str, ...]:
@@ -100,7 +105,7 @@ class ServerView:
     def _tensor(self, message: Request | Reply) -> Tensor:
         """Return a message of a training step as its receiver reads it."""
         if isinstance(message, CodeMessage):
-            return self._code(message)
+            return readable(self.codec, read_code(message, self.codec, self.formats))
         stamp = Stamp(message.kind, message.client, message.step)
         if isinstance(message, OutputMessage):
             plain = self._output_layout(len(message.output.values))
@@ -117,11 +122,12 @@ class ServerView:
     def _output_layout(self, rows: int) -> Layout | None:
         return None if self.output_codec is None else self.output_codec.layout(rows)
 
-    def _code(self, message: CodeMessage) -> Tensor:
-        check_sample_wise(self.codec)
-        stamp = Stamp(message.kind, message.client, message.step, message.is_training)
-        plain = self.codec.layout(len(message.code.values))
-        return readable(self.codec, self.formats.read(stamp, message.code, plain))
+
+def read_code(message: CodeMessage, codec: Codec, formats: WireFormats) -> Code:
+    """Return the code of a message as the server reads it."""
+    check_sample_wise(codec)
+    stamp = Stamp(message.kind, message.client, message.step, message.is_training)
+    return formats.read(stamp, message.code, codec.layout(len(message.code.values)))
 
 
 def readable(codec: Codec, code: Code) -> Tensor:

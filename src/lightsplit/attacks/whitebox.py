@@ -50,7 +50,11 @@ class Effort(NamedTuple):
     restarts: int
 
 
-EFFORTS: dict[Budget, Effort] = {"quick": Effort(300, 2), "full": Effort(2000, 4)}
+EFFORTS: dict[Budget, Effort] = {
+    "quick": Effort(300, 2),
+    "short": Effort(800, 2),
+    "full": Effort(2000, 4),
+}
 
 
 @ATTACKS.register("whitebox")

@@ -15,6 +15,8 @@ from lightsplit.attacks import (
     Attack,
     Knowledge,
     LabelInference,
+    LabelScore,
+    OnlineReconstruction,
     Progress,
     Reconstruction,
     ServerView,
@@ -77,15 +79,39 @@ def _reconstruct(attack: Reconstruction, scene: Scene, progress: Progress) -> En
     seconds = time.perf_counter() - began
     progress(1, 1)
     figures = scene.judge.score(images)
+    figures |= _label_figures(attack, scene)
     pictures.write_strip(scene.images, title(attack.name, attack.form), images)
     return {
         **_describe(attack, scene, seconds),
         "images": len(images),
         "metrics": figures,
+        **_negative(attack, scene.judge, images),
         "beats_trivial": _verdict(attack, scene.judge, figures),
         "fingerprint": scoring.fingerprint(images),
         "notes": [*attack.notes, *scoring.doubts(attack, images)],
     }
+
+
+def _label_figures(attack: Reconstruction, scene: Scene) -> scoring.Figures:
+    """Return the share of labels that the attack got right beside the images."""
+    if not isinstance(attack, OnlineReconstruction):
+        return {}
+    labels = attack.infer_labels(scene.view)
+    if labels is None:
+        return {}
+    right = (labels.cpu() == scene.judge.originals.labels).double()
+    chance = 1 / scene.knowledge.classes
+    score = LabelScore("label_accuracy", float(right.mean()), chance, len(right))
+    return {score.name: scoring.label_figures(score)}
+
+
+def _negative(
+    attack: Reconstruction, judge: scoring.Judge, images: Tensor
+) -> dict[str, scoring.Figures]:
+    """Return the figures of the negatives where an attack may give these back."""
+    if not attack.may_be_negative:
+        return {}
+    return {"metrics_of_negative": judge.score(1 - images.clamp(0, 1))}
 
 
 def _verdict(

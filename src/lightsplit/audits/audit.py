@@ -14,7 +14,7 @@ from lightsplit.audits import pictures, scoring
 from lightsplit.audits.attacking import Scene, Watch, prepare, run_attack, title
 from lightsplit.audits.gathering import first_of_each_class, gather, let_oracles_know
 from lightsplit.audits.observation import observe
-from lightsplit.audits.plan import TRAINING_SAMPLES, AuditOptions, plan
+from lightsplit.audits.plan import TRAINING_SAMPLES, AuditOptions, plan, suited
 from lightsplit.audits.record import Entry, keep
 from lightsplit.audits.victim import Victim, choose_victim, restore
 from lightsplit.errors import AuditError
@@ -31,11 +31,20 @@ def audit(
     """Attack the run in ``folder`` and return the figures that were added to it."""
     attacks = plan(options)
     for kind, _ in attacks:
-        if issubclass(kind, OnlineReconstruction):
+        if issubclass(kind, OnlineReconstruction) and kind.name in options.attacks:
             raise AuditError(f"{kind.name} learns while training goes on: use --during")
     job = restore(folder, data_dir, device=options.device)
+    attacks = [
+        (kind, form)
+        for kind, form in suited(attacks, options, job)
+        if not issubclass(kind, OnlineReconstruction)
+    ]
     victim = choose_victim(
-        job, client=options.client, images=options.target_count, seed=options.seed
+        job,
+        client=options.client,
+        images=options.target_count,
+        seed=options.seed,
+        others_from=options.auxiliary_from,
     )
     scene = set_scene(victim, options, folder, data_dir)
     ready = [prepare(kind, form, scene.knowledge, options) for kind, form in attacks]

@@ -32,30 +32,16 @@ from lightsplit.audits.attacking import Scene, Watch, prepare, run_attack, title
 from lightsplit.audits.audit import set_scene
 from lightsplit.audits.gathering import first_of_each_class, gather
 from lightsplit.audits.observation import public_codec
-from lightsplit.audits.plan import TRAINING_SAMPLES, AuditOptions, Planned, plan
+from lightsplit.audits.pausing import Pauses
+from lightsplit.audits.plan import TRAINING_SAMPLES, AuditOptions, Planned, plan, suited
 from lightsplit.audits.record import Entry, keep
 from lightsplit.audits.victim import Victim, begin_again, choose_victim
+from lightsplit.audits.watching import Trajectory, Watcher
 from lightsplit.errors import AuditError, RunError
 from lightsplit.experiments import Job
-from lightsplit.protocol import CodeMessage, Reply, Request
+from lightsplit.protocol import CodeMessage
 from lightsplit.results import RunFolder, tensors
-from lightsplit.runtime import Side
-from lightsplit.transports import Recorder, Send, through
-
-
-class Watcher:
-    """A mod that shows what passes to attacks that learn."""
-
-    def __init__(self, learners: list[OnlineReconstruction], server: Side) -> None:
-        self._learners = learners
-        self._server = server
-
-    def __call__(self, request: Request, call_next: Send) -> Reply:
-        """Let the request through, then show it with its reply."""
-        reply = call_next(request)
-        for attack in self._learners:
-            attack.observe(Exchange(request, reply), self._server.modules.state_dict())
-        return reply
+from lightsplit.transports import Recorder, through
 
 
 def audit_during(
@@ -71,15 +57,29 @@ def audit_during(
         issubclass(k, LabelInference | OnlineReconstruction) for k, _ in planned
     ):
         raise AuditError("none of these attacks learns or infers labels in training")
+    if options.resume and any(issubclass(k, LabelInference) for k, _ in planned):
+        raise AuditError(
+            "label inference looks at the messages of the last steps, which are not "
+            "saved; resume with the attacks that learn only"
+        )
     job = begin_again(folder, data_dir, device=options.device)
+    planned = suited(planned, options, job)
     victim = choose_victim(
-        job, client=options.client, images=options.target_count, seed=options.seed
+        job,
+        client=options.client,
+        images=options.target_count,
+        seed=options.seed,
+        others_from=options.auxiliary_from,
     )
     known = gather(victim, auxiliary=options.auxiliary_count, seed=options.seed)
     learners = _learners(planned, known, options)
-    recorder = _attach(victim, learners)
+    trajectory = Trajectory(victim, folder.path, options.score_every)
+    recorder = _attach(victim, Watcher(victim, learners, trajectory))
+    pauses = Pauses(folder, job, learners, trajectory, options)
+    if options.resume:
+        pauses.resume()
     entries: list[Entry] = []
-    for _ in _evaluations(job, watch("training")):
+    for _ in _evaluations(job, watch("training"), pauses):
         scene = _scene_now(victim, recorder, known, options, folder)
         entries += _infer_labels(
             scene, planned, folder, step=job.trainer.progress.steps
@@ -88,6 +88,7 @@ def audit_during(
     if learners:
         scene = set_scene(victim, options, folder, data_dir)
         entries += _reconstruct(scene, planned, learners, folder, watch)
+    pauses.forget()
     return entries
 
 
@@ -114,23 +115,23 @@ def _learners(
     ]
 
 
-def _attach(victim: Victim, learners: list[OnlineReconstruction]) -> Recorder:
+def _attach(victim: Victim, watcher: Watcher) -> Recorder:
     """Put the mods between the victim and its server."""
     steps = math.ceil(TRAINING_SAMPLES / victim.job.experiment.batch_size)
     exchanges = 2 if victim.side.has_tail else 1
     recorder = Recorder(limit=steps * exchanges, only_training=True)
-    watcher = Watcher(learners, victim.job.trainer.server.side)
     victim.actor.send = through(recorder, through(watcher, victim.actor.send))
     return recorder
 
 
-def _evaluations(job: Job, progress: Progress) -> Iterator[None]:
+def _evaluations(job: Job, progress: Progress, pauses: Pauses) -> Iterator[None]:
     """Train to the end, stopping for a look at every evaluation."""
     trainer = job.trainer
     for done in trainer.run():
         progress(trainer.progress.steps, trainer.schedule.total_steps)
         if done.evaluation is not None:
             yield
+        pauses.save_if_due()
 
 
 def _scene_now(

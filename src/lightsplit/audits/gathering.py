@@ -10,8 +10,8 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from lightsplit import seeding
 from lightsplit.attacks import Hints, Knowledge, LabelledImages, Pairs, readable
+from lightsplit.audits.setup import fresh_parts, server_setup
 from lightsplit.audits.victim import Victim, as_images
 from lightsplit.codecs import Code, Codec
 from lightsplit.errors import AuditError
@@ -53,6 +53,8 @@ def gather(victim: Victim, *, auxiliary: int, seed: int) -> Knowledge:
         auxiliary=as_images(victim.others, others),
         architecture=partial(_fresh_head, victim.job.experiment, seed),
         labels=victim.targets.labels,
+        sent_labels=victim.targets.labels[: 0 if victim.side.has_tail else None],
+        setup=server_setup(victim.job, seed),
     )
 
 
@@ -90,6 +92,4 @@ def first_of_each_class(labels: Tensor) -> Hints:
 
 
 def _fresh_head(experiment: Experiment, seed: int) -> nn.Module:
-    drawn = seeding.derive(seed, "attacker")
-    settings = experiment.model_copy(update={"seed": drawn, "weights": ""})
-    return pieces.load_parts(settings).head
+    return fresh_parts(experiment, seed).head

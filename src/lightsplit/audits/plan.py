@@ -4,14 +4,16 @@ from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 from lightsplit.attacks import ATTACKS, Attack, Budget
-from lightsplit.errors import ConfigError
+from lightsplit.errors import AuditError, ConfigError
+from lightsplit.experiments import Job
 from lightsplit.registry import unknown_name
 
 FormChoice = Literal["published", "adaptive", "both"]
 Planned = tuple[type[Attack], str]  # an attack and its form
 LADDER = ("linear", "decoder", "whitebox")
-TARGETS: dict[Budget, int] = {"quick": 64, "full": 1000}
-AUXILIARY: dict[Budget, int] = {"quick": 2000, "full": 30000}
+Source = Literal["others", "test"]
+TARGETS: dict[Budget, int] = {"quick": 64, "short": 256, "full": 1000}
+AUXILIARY: dict[Budget, int] = {"quick": 2000, "short": 10000, "full": 30000}
 TRAINING_SAMPLES = 1024
 
 
@@ -22,12 +24,20 @@ class AuditOptions:
     Attributes:
         attacks: names; none is the oracle ladder and label inference. ``all`` is all.
         form: of attacks that have several.
-        images: how many to reconstruct; 0 is 64 for ``quick`` and 1,000 for ``full``.
-        budget: ``quick`` to see that it works, ``full`` to compare codecs.
-        auxiliary: images that the attacker has; 0 is 2,000 and 30,000.
+        images: how many to reconstruct; 0 is 64 for ``quick``, 256 for ``short`` and
+            1,000 for ``full``.
+        budget: ``quick`` to see that it works, ``short`` for an hour or two, ``full``
+            to compare codecs.
+        auxiliary: images that the attacker has; 0 is 2,000, 10,000 and 30,000.
+        auxiliary_from: ``others`` are the other clients' images (with one client the
+            test images, shuffled), ``test`` the first of the test images as they lie.
         client: whose images are reconstructed.
         seed: of everything random in the attacks.
         device: where they run.
+        score_every: steps between two looks at what attacks that learn make of the
+            batch at hand; 0 is never.
+        save_every: steps between two saves of such attacks; 0 is never.
+        resume: whether to go on where an interrupted audit was saved.
     """
 
     attacks: tuple[str, ...] = ()
@@ -35,17 +45,22 @@ class AuditOptions:
     images: int = 0
     budget: Budget = "quick"
     auxiliary: int = 0
+    auxiliary_from: Source = "others"
     client: int = 0
     seed: int = 0
     device: str = "cpu"
+    score_every: int = 100
+    save_every: int = 200
+    resume: bool = False
 
     def __post_init__(self) -> None:
-        if self.images < 0 or self.auxiliary < 0:
-            raise ConfigError(
-                "images and auxiliary must be 0 or more, got "
-                f"{self.images} and {self.auxiliary}"
-            )
-        for name, known in (("form", FormChoice), ("budget", Budget)):
+        for name in ("images", "auxiliary", "score_every", "save_every"):
+            if getattr(self, name) < 0:
+                raise ConfigError(
+                    f"{name} must be 0 or more, got {getattr(self, name)}"
+                )
+        choices = ("form", FormChoice), ("budget", Budget), ("auxiliary_from", Source)
+        for name, known in choices:
             if getattr(self, name) not in get_args(known):
                 raise ConfigError(
                     unknown_name(name, getattr(self, name), list(get_args(known)))
@@ -81,6 +96,28 @@ def plan(options: AuditOptions) -> list[Planned]:
     order = ("trivial", "oracle", "published", "labels")
     chosen.sort(key=lambda attack: order.index(attack.kind))
     return [(attack, form) for attack in chosen for form in _forms(attack, options)]
+
+
+def suited(planned: list[Planned], options: AuditOptions, job: Job) -> list[Planned]:
+    """Return the attacks that can be built for the run.
+
+    One that was asked for by its name is not left out but refused, with the reason.
+    """
+    return [
+        (attack, form)
+        for attack, form in planned
+        if _fits(attack, job, is_named=attack.name in options.attacks)
+    ]
+
+
+def _fits(attack: type[Attack], job: Job, *, is_named: bool) -> bool:
+    try:
+        attack.check_shapes(job.contract.activation_shape, job.dataset.train.shape)
+    except AuditError:
+        if is_named:
+            raise
+        return False
+    return True
 
 
 def _forms(attack: type[Attack], options: AuditOptions) -> tuple[str, ...]:

@@ -5,7 +5,7 @@
     the other clients' images     ───► others   what an attacker may know
 
 With one client there are no others; then they are the test images, which nobody
-trained on.
+trained on. An audit can also ask for the test images, in the order of their file.
 """
 
 from dataclasses import dataclass
@@ -66,14 +66,17 @@ def begin_again(
     return build(make_experiment(settings), data_dir)
 
 
-def choose_victim(job: Job, *, client: int, images: int, seed: int) -> Victim:
+def choose_victim(
+    job: Job, *, client: int, images: int, seed: int, others_from: str = "others"
+) -> Victim:
     """Return the victim with ``images`` of its training images as targets."""
     clients = job.experiment.clients
     if not 0 <= client < clients:
         raise ConfigError(f"client must be between 0 and {clients - 1}, got {client}")
     mine = shuffled(job.held[client], seed, "targets")[:images]
     train = job.dataset.train
-    return Victim(job, client, as_images(train, mine), _others(job, client, seed))
+    others = job.dataset.test if others_from == "test" else _others(job, client, seed)
+    return Victim(job, client, as_images(train, mine), others)
 
 
 def as_images(samples: Samples, indices: Tensor) -> LabelledImages:

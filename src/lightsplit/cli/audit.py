@@ -11,7 +11,7 @@ from rich.table import Table
 
 from lightsplit import attacks
 from lightsplit.audits import AuditOptions, Watch, audit, audit_during
-from lightsplit.audits.plan import FormChoice
+from lightsplit.audits.plan import FormChoice, Source
 from lightsplit.cli import console
 from lightsplit.results import RunFolder
 
@@ -43,18 +43,31 @@ def audit_run(  # noqa: PLR0913
     ] = "both",
     images: Annotated[
         int,
-        typer.Option(min=0, help="images to reconstruct; 0: 64, or 1000 if full"),
+        typer.Option(
+            min=0, help="images to reconstruct; 0: 64, 256 if short, 1000 if full"
+        ),
     ] = 0,
     budget: Annotated[
         str,
         typer.Option(
-            help="quick: minutes, cannot rank codecs; full: as long as it takes"
+            help="quick: minutes, cannot rank codecs; short: an hour or two; full: as "
+            "long as it takes"
         ),
     ] = "quick",
     auxiliary: Annotated[
         int,
-        typer.Option(min=0, help="images the attacker has; 0: 2000, or 30000 if full"),
+        typer.Option(
+            min=0,
+            help="images the attacker has; 0: 2000, 10000 if short, 30000 if full",
+        ),
     ] = 0,
+    auxiliary_from: Annotated[
+        str,
+        typer.Option(
+            help="others: the other clients' images, or with one client test images in "
+            "random order; test: the first test images"
+        ),
+    ] = "others",
     client: Annotated[int, typer.Option(min=0, help="whose images are attacked")] = 0,
     during: Annotated[
         bool,
@@ -63,6 +76,20 @@ def audit_run(  # noqa: PLR0913
             help="train the run once more, with attacks that learn at its server; "
             "label inference at each evaluation",
         ),
+    ] = False,
+    score_every: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="--during: steps between lines of audit-NAME.jsonl; 0: none",
+        ),
+    ] = 100,
+    save_every: Annotated[
+        int, typer.Option(min=0, help="--during: steps between saves; 0: never")
+    ] = 200,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="--during: go on where it was interrupted"),
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="of the attacks")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 …")] = "cpu",
@@ -90,6 +117,8 @@ def audit_run(  # noqa: PLR0913
 
       lightsplit audit RUN --attack label-hint --during
 
+      lightsplit audit RUN --attack sdar --during --budget full
+
     Figures are added to the run's record.json, pictures to its images/audit.png.
     """
     with console.reported_errors():
@@ -99,9 +128,13 @@ def audit_run(  # noqa: PLR0913
             images=images,
             budget=cast(attacks.Budget, budget),
             auxiliary=auxiliary,
+            auxiliary_from=cast(Source, auxiliary_from),
             client=client,
             seed=seed,
             device=device,
+            score_every=score_every,
+            save_every=save_every,
+            resume=resume,
         )
         folder = RunFolder.open(run)
         entries = audit_in(folder, options, data_dir, is_during=during, is_quiet=json)

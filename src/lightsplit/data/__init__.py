@@ -11,6 +11,7 @@ from lightsplit.data.batches import Batches, StepBatches
 from lightsplit.data.folder import data_folder
 from lightsplit.data.loader import LoaderBatches
 from lightsplit.data.partition import label_histogram, partition
+from lightsplit.data.pooling import pooled_halves
 
 __all__ = [
     "DATASETS",
@@ -22,4 +23,5 @@ __all__ = [
     "data_folder",
     "label_histogram",
     "partition",
+    "pooled_halves",
 ]

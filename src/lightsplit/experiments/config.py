@@ -143,6 +143,12 @@ class Experiment(BaseModel):
         0, ge=0, description="train on so many random samples; 0: all"
     )
     test_limit: int = Field(0, ge=0, description="test on so many; 0: all")
+    data_split: Literal["published", "pooled-halves"] = Field(
+        "published",
+        description="published: the dataset's own training and test set; "
+        "pooled-halves: both pooled, half to train on and half to test on, as SDAR's "
+        "authors do: the second half is an attacker's",
+    )
     freeze_backbone: bool = Field(
         False, description="train only what is around the backbone"
     )

@@ -15,7 +15,14 @@ from torch import Tensor, nn
 
 from lightsplit import seeding
 from lightsplit.codecs import Codec, Projection
-from lightsplit.data import DATASETS, Batches, Dataset, Samples, data_folder
+from lightsplit.data import (
+    DATASETS,
+    Batches,
+    Dataset,
+    Samples,
+    data_folder,
+    pooled_halves,
+)
 from lightsplit.errors import ConfigError
 from lightsplit.experiments.config import FACTS, Experiment
 from lightsplit.experiments.cuts import Cuts, make_formats
@@ -58,6 +65,8 @@ class TestBatches:
 def load_dataset(experiment: Experiment, data_dir: Path | None = None) -> Dataset:
     """Return the dataset within the experiment's limits."""
     whole = DATASETS.create(experiment.dataset, data_dir=data_folder(data_dir))
+    if experiment.data_split == "pooled-halves":
+        whole = pooled_halves(whole)
     train, test, seed = whole.train, whole.test, experiment.seed
     if experiment.train_limit:
         train = train.limit(experiment.train_limit, seed)

@@ -1,6 +1,14 @@
 """The zoo: models with named cuts."""
 
-from lightsplit.models import micronnet, mnistnet, resnet18, simplecnn, tinycnn
+from lightsplit.models import (
+    micronnet,
+    mnistnet,
+    mobilenet,
+    resnet18,
+    resnet20,
+    simplecnn,
+    tinycnn,
+)
 from lightsplit.models.zoo import CUTS, MODELS, Cuts, ZooModel, zoo_model
 
 __all__ = [
@@ -10,7 +18,9 @@ __all__ = [
     "ZooModel",
     "micronnet",
     "mnistnet",
+    "mobilenet",
     "resnet18",
+    "resnet20",
     "simplecnn",
     "tinycnn",
     "zoo_model",

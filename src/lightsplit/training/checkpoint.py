@@ -15,6 +15,7 @@ replaced, then older ones go: at any moment there is one that can be loaded.
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +25,39 @@ from lightsplit.runtime import ClientSide
 from lightsplit.training.progress import Progress
 from lightsplit.training.trainer import Trainer
 
+NOTHING: Mapping[str, Any] = {}
 
-def save(folder: Path, trainer: Trainer, contract: str) -> Path:
-    """Write a checkpoint of ``trainer`` and return its folder."""
-    files = {"server.safetensors": tensors.to_bytes(trainer.server.side.state())}
+
+def save(
+    folder: Path,
+    trainer: Trainer,
+    contract: str,
+    *,
+    files: Mapping[str, bytes] = NOTHING,
+    content: Mapping[str, Any] = NOTHING,
+) -> Path:
+    """Write a checkpoint of ``trainer`` and return its folder.
+
+    Args:
+        folder: of all checkpoints of the run.
+        trainer: whose state is kept.
+        contract: the digest of the run's contract.
+        files: more of them, by name, for whoever adds to a run.
+        content: the same for progress.json.
+    """
+    whole = {"server.safetensors": tensors.to_bytes(trainer.server.side.state())}
     for index, side in enumerate(_client_sides(trainer)):
-        files[f"client-{index}.safetensors"] = tensors.to_bytes(side.state())
+        whole[f"client-{index}.safetensors"] = tensors.to_bytes(side.state())
     for index, client in enumerate(trainer.clients):
         if client.residual:
             name = f"residual-{index}.safetensors"
-            files[name] = tensors.to_bytes(client.residual)
+            whole[name] = tensors.to_bytes(client.residual)
     if trainer.guard is not None:
-        files["guard.safetensors"] = tensors.to_bytes(trainer.guard.state())
-    content = {"contract": contract, "progress": trainer.progress.to_dict()}
-    return write(folder, trainer.progress.steps, files, content)
+        whole["guard.safetensors"] = tensors.to_bytes(trainer.guard.state())
+    known = {"contract": contract, "progress": trainer.progress.to_dict()}
+    return write(
+        folder, trainer.progress.steps, {**files, **whole}, {**content, **known}
+    )
 
 
 def load(folder: Path, trainer: Trainer, contract: str) -> None:

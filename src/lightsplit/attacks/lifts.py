@@ -1,0 +1,39 @@
+"""Lifts that an attacker learns: from codes to activations of its own making.
+
+    code (B, k)         ──trained matrix, at first R──► (B, C, H, W)     projections
+    code (B, c', H, W)  ──trained 1x1 convolution─────► (B, C, H, W)     fewer channels
+
+A code that the server reads as an activation already needs no lift.
+"""
+
+from torch import Tensor, nn
+
+from lightsplit.codecs import Codec
+from lightsplit.codecs.lightsplit_f import ProjectingEncoder
+
+
+class LearnedLift(nn.Module):
+    """A linear map from codes (B, k) to activations that starts as the lift by R."""
+
+    def __init__(self, start: Tensor, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(start.clone())  # (k, d)
+        self.shape = shape
+
+    def forward(self, codes: Tensor) -> Tensor:
+        """Return an activation for every code."""
+        return (codes @ self.weight).view(len(codes), *self.shape)
+
+
+def learned_lift(codec: Codec) -> nn.Module | None:
+    """Return a lift for the codec's codes that can be trained.
+
+    None where a code is read as an activation already: raw, or with side information.
+    """
+    code = codec.layout(1)
+    if code.side or code.values.shape[1:] == codec.shape:
+        return None
+    if isinstance(codec.encoder, ProjectingEncoder):
+        return LearnedLift(codec.encoder.projection.matrix().T, codec.shape)
+    channels = code.values.shape[1]
+    return nn.Conv2d(channels, codec.shape[0], kernel_size=1)

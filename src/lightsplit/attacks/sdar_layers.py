@@ -1,0 +1,87 @@
+"""What SDAR's networks are made of, as TensorFlow builds it.
+
+    SameConv2d    "same" padding: an even size and stride 2 pad 0 before and 1 after
+    Conditioned   a label becomes one more channel of the input
+
+PyTorch's ``padding=1`` with stride 2 looks at other pixels than TensorFlow's "same":
+it pads both sides.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import conv2d, pad
+
+EMBEDDING = 50  # values per class
+
+
+class SameConv2d(nn.Conv2d):
+    """A convolution whose output has ceil(size / stride) rows and columns."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the convolution of the inputs, padded as TensorFlow does it."""
+        height, width = inputs.shape[-2:]
+        rows = _same_padding(height, self.kernel_size[0], self.stride[0])
+        columns = _same_padding(width, self.kernel_size[1], self.stride[1])
+        both = rows[0], columns[0]
+        if both != (rows[1], columns[1]):
+            inputs, both = pad(inputs, (*columns, *rows)), (0, 0)
+        return conv2d(inputs, self.weight, self.bias, self.stride, both)
+
+
+class Conditioned(nn.Module):
+    """A network on images or activations that is told the labels, or is not.
+
+    Args:
+        network: takes one channel more than there are if it is told labels.
+        size: height and width of what it takes.
+        classes: how many labels there are; 0 is a network that is told none.
+        lift: turns what comes in into what has that size.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        size: tuple[int, int],
+        classes: int = 0,
+        lift: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        self.lift = lift or nn.Identity()
+        self.network = network
+        self.plane = (
+            nn.Sequential(
+                nn.Embedding(classes, EMBEDDING),
+                nn.Linear(EMBEDDING, size[0] * size[1]),
+                nn.Unflatten(1, (1, *size)),
+            )
+            if classes
+            else None
+        )
+        network.apply(initialise_like_keras)
+        if self.plane is not None:
+            self.plane.apply(initialise_like_keras)
+
+    def forward(self, inputs: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Return what the network says of the inputs, given their labels."""
+        lifted = self.lift(inputs)
+        if self.plane is not None:
+            lifted = torch.cat([lifted, self.plane(labels)], dim=1)
+        result: Tensor = self.network(lifted)
+        return result
+
+
+def initialise_like_keras(module: nn.Module) -> None:
+    """Draw Glorot-uniform weights, biases of 0, embeddings in ±0.05."""
+    if isinstance(module, nn.Conv2d | nn.ConvTranspose2d | nn.Linear):
+        nn.init.xavier_uniform_(module.weight)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+    elif isinstance(module, nn.Embedding):
+        nn.init.uniform_(module.weight, -0.05, 0.05)
+
+
+def _same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
+    count = -(-size // stride)
+    total = max((count - 1) * stride + kernel - size, 0)
+    return total // 2, total - total // 2

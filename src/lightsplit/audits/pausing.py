@@ -1,0 +1,84 @@
+"""An audit in training that can be stopped and taken up again.
+
+    RUN/audit-checkpoint/step-00000200/    as any checkpoint of a run, and beside it
+        attack-0.safetensors …             networks and optimizers of each attack
+        progress.json                      which audit it is, and its scores so far
+
+What an attack draws depends on its seed and on its iterations alone, so that an audit
+which was interrupted ends as one that was not. It is gone when the audit is done.
+"""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from lightsplit.attacks import OnlineReconstruction
+from lightsplit.audits.plan import AuditOptions
+from lightsplit.audits.watching import Trajectory
+from lightsplit.errors import RunError
+from lightsplit.experiments import Job
+from lightsplit.results import RunFolder, tensors
+from lightsplit.training import checkpoint
+
+NOT_COMPARED = ("score_every", "save_every", "resume", "device")
+
+
+class Pauses:
+    """Saves an audit every so many steps of training, and brings it back."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        job: Job,
+        learners: Sequence[OnlineReconstruction],
+        trajectory: Trajectory,
+        options: AuditOptions,
+    ) -> None:
+        self._folder = folder.path / "audit-checkpoint"
+        self._job = job
+        self._learners = learners
+        self._trajectory = trajectory
+        self._every = options.save_every if learners else 0
+        self._audit = describe(options)
+        self._saved = 0
+
+    def save_if_due(self) -> None:
+        """Save when so many steps have passed since the last time."""
+        steps = self._job.trainer.progress.steps
+        if not self._every or steps - self._saved < self._every:
+            return
+        files = {
+            f"attack-{number}.safetensors": tensors.to_bytes(attack.state())
+            for number, attack in enumerate(self._learners)
+        }
+        content = {"audit": self._audit, "trajectory": self._trajectory.lines}
+        trainer, contract = self._job.trainer, self._job.contract.digest
+        checkpoint.save(self._folder, trainer, contract, files=files, content=content)
+        self._saved = steps
+
+    def resume(self) -> None:
+        """Bring trainer, attacks and scores to where the audit was saved."""
+        contract = self._job.contract.digest
+        newest, content = checkpoint.read(self._folder, contract)
+        if content.get("audit") != self._audit:
+            raise RunError(
+                f"{newest} is of an audit with other options; give the same ones, or "
+                "begin again without --resume"
+            )
+        checkpoint.load(self._folder, self._job.trainer, contract)
+        for number, attack in enumerate(self._learners):
+            attack.load(tensors.load(newest / f"attack-{number}.safetensors"))
+        for name, lines in content.get("trajectory", {}).items():
+            self._trajectory.add(name, *lines)
+        self._saved = self._job.trainer.progress.steps
+
+    def forget(self) -> None:
+        """Remove what was saved."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def describe(options: AuditOptions) -> dict[str, Any]:
+    """Return the options that an audit must keep when it is taken up again."""
+    kept = {k: v for k, v in asdict(options).items() if k not in NOT_COMPARED}
+    return {**kept, "attacks": sorted(options.attacks)}

@@ -1,0 +1,87 @@
+"""What a server has before the first message, for attackers to build on.
+
+    experiment ─► contract, codec, a network like the server's, a tail like the client's
+
+Every call makes new modules with fresh weights: an attack's copies are its own. None of
+the victim's weights is in them; the server's own come with every exchange.
+"""
+
+from functools import partial
+
+from torch import Tensor, nn
+
+from lightsplit import seeding
+from lightsplit.attacks import Setup
+from lightsplit.codecs import Code, Codec
+from lightsplit.errors import AuditError
+from lightsplit.experiments import Experiment, Job, pieces
+from lightsplit.experiments.cuts import Cuts, make_codec, make_cuts
+from lightsplit.runtime import ServerSide
+from lightsplit.splitting import SplitModel
+
+
+class ServerNetwork(nn.Module):
+    """A server side as one network, under the names of its own state."""
+
+    def __init__(self, side: ServerSide) -> None:
+        super().__init__()
+        self._side = side
+        for name, module in side.modules.items():
+            self.add_module(name, module)
+
+    def forward(self, code: Code) -> Code:
+        """Return the output for a code."""
+        return self._side.forward(code)
+
+
+class TailNetwork(nn.Module):
+    """A tail behind the decoder of the back cut: outputs to logits."""
+
+    def __init__(self, decoder: nn.Module, tail: nn.Module) -> None:
+        super().__init__()
+        self.decoder = decoder
+        self.tail = tail
+
+    def forward(self, output: Code) -> Tensor:
+        """Return the logits for an output."""
+        logits: Tensor = self.tail(self.decoder(output))
+        return logits
+
+
+def server_setup(job: Job, seed: int) -> Setup:
+    """Return what the server of a run has before it begins."""
+    experiment, shape = job.experiment, job.contract.activation_shape
+    return Setup(
+        contract=job.contract,
+        formats=job.trainer.server.formats,
+        codec=partial(_codec, experiment, shape),
+        server=partial(_server, experiment, seed),
+        tail=partial(_tail, experiment, seed),
+        device=pieces.make_device(experiment.device),
+    )
+
+
+def fresh_parts(experiment: Experiment, seed: int) -> SplitModel:
+    """Return the model, cut, with weights that are the attacker's."""
+    drawn = seeding.derive(seed, "attacker")
+    settings = experiment.model_copy(update={"seed": drawn, "weights": ""})
+    return pieces.load_parts(settings)
+
+
+def _codec(experiment: Experiment, shape: tuple[int, ...]) -> Codec:
+    return make_codec(experiment, shape, weights_of="attacker")
+
+
+def _server(experiment: Experiment, seed: int) -> nn.Module:
+    return ServerNetwork(pieces.make_server(experiment, _cuts(experiment, seed)).side)
+
+
+def _tail(experiment: Experiment, seed: int) -> nn.Module:
+    cuts = _cuts(experiment, seed)
+    if cuts.parts.tail is None or cuts.output_codec is None:
+        raise AuditError("the client of this run has no tail to make another one of")
+    return TailNetwork(cuts.output_codec.decoder, cuts.parts.tail)
+
+
+def _cuts(experiment: Experiment, seed: int) -> Cuts:
+    return make_cuts(experiment, fresh_parts(experiment, seed))
