@@ -99,7 +99,9 @@ def test_it_states_its_capacity(scene):
 
 
 def test_a_larger_budget_buys_more_of_everything():
-    assert all(more > less for less, more in zip(*EFFORTS.values(), strict=True))
+    quick, short, full = (EFFORTS[name] for name in ("quick", "short", "full"))
+    assert all(more > less for less, more in zip(quick, full, strict=True))
+    assert all(a <= b <= c for a, b, c in zip(quick, short, full, strict=True))
 
 
 def test_it_leaves_the_global_random_state_alone(scene):

@@ -83,6 +83,7 @@ def test_scores_on_the_way_are_lines_of_a_file(own_run, quiet):
     assert all(0 <= line["label_accuracy"] <= 1 for line in found)
 
 
+@pytest.mark.slow
 def test_in_the_u_shape_sdar_is_scored_for_labels_too(own_run, quiet):
     entry = audit_during(own_run(), OPTIONS, watch=quiet)[-1]
     assert entry["attack"] == "sdar"
@@ -102,6 +103,7 @@ def test_an_attack_that_may_give_negatives_is_scored_both_ways(own_run, quiet):
     assert (folder.images / "audit-fora-published.png").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", [21, 13])
 def test_an_audit_that_was_interrupted_ends_like_one_that_was_not(
     own_run, quiet, stops_after, turns
