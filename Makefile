@@ -22,7 +22,7 @@ demo: $(STAMP)  ## train raw and lightsplit-f on the embedded digits, then compa
 test: check $(STAMP)  ## every check and every test
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term --cov-fail-under=95
 
-test-fast: $(STAMP)  ## the tests that take under two seconds each
+test-fast: $(STAMP)  ## the quick tests: no whole runs, no processes
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 check: $(STAMP)  ## formatting, lint, types, layers, generated code, length of files

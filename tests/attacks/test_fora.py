@@ -6,6 +6,8 @@ import torch
 from lightsplit.attacks import ATTACKS, equip, fora_reference
 from lightsplit.attacks.fora_training import Settings
 
+pytestmark = pytest.mark.slow
+
 # Rates for a tiny problem; the released ones are for 40,000 iterations.
 FAST = Settings(lr=3e-3, critic_lr=1e-3, penalty=10, width=8)
 SMALL = Settings(width=8)

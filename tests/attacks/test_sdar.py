@@ -7,6 +7,8 @@ from lightsplit.attacks.sdar_training import Settings, flip
 from lightsplit.codecs import Code
 from lightsplit.errors import AuditError
 
+pytestmark = pytest.mark.slow
+
 SMALL = Settings(width=16, simulator_weight=0.5, simulator_lr=2e-3, decoder_lr=5e-3)
 # Rates for a tiny problem; the released ones are for 20,000 iterations.
 FAST = Settings(width=32, simulator_weight=0.2, simulator_lr=2e-3, decoder_lr=5e-3)

@@ -10,6 +10,8 @@ from lightsplit.attacks.unsplit_layers import stack
 from lightsplit.errors import AuditError
 from lightsplit.models import CUTS, MODELS
 
+pytestmark = pytest.mark.slow
+
 EVERY_CUT = [(model, cut) for model in MODELS.names() for cut in CUTS[model].names]
 COUNT = 3
 

@@ -8,6 +8,8 @@ from lightsplit.attacks import linear
 from lightsplit.audits import AuditOptions, audit
 from lightsplit.errors import AuditError, UnknownNameError
 
+pytestmark = pytest.mark.slow
+
 QUICK = AuditOptions(attacks=("linear", "label-hint"), images=12, auxiliary=100)
 
 

@@ -11,6 +11,8 @@ from lightsplit.errors import AuditError, RunError
 from lightsplit.protocol import CodeMessage
 from lightsplit.results import tensors
 
+pytestmark = pytest.mark.slow
+
 LABELS = AuditOptions(attacks=("label-hint",), images=6, auxiliary=60)
 ONLINE = AuditOptions(attacks=("watching",), images=6, auxiliary=60)
 

@@ -15,6 +15,8 @@ from lightsplit.audits.watching import first_step, total_steps
 from lightsplit.errors import AuditError, RunError
 from lightsplit.training import Trainer
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = AuditOptions(
     attacks=("sdar",),
     form="published",

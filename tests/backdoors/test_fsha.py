@@ -6,6 +6,8 @@ from lightsplit.codecs import CODECS, Code
 from lightsplit.errors import ConfigError, ProtocolError
 from lightsplit.protocol import CodeGradient, CodeMessage, OutputGradient, OutputMessage
 
+pytestmark = pytest.mark.slow
+
 PUBLIC = torch.rand(20, 1, 4, 4)
 
 

@@ -2,6 +2,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ATTACK = ["--trigger", "badnets", "--malicious-clients", "1", "--poison-ratio", 1.0]
 
 

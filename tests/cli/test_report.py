@@ -2,6 +2,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def two_runs(lightsplit, quick, tmp_path):

@@ -6,6 +6,8 @@ from typer.testing import CliRunner
 
 from lightsplit.cli.app import app
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def template(quick, tmp_path_factory):

@@ -3,9 +3,12 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
+import pytest
 from PIL import Image
 
 from lightsplit.reports import make_report, write_files, write_page
+
+pytestmark = pytest.mark.slow
 
 
 class Outline(HTMLParser):

@@ -10,6 +10,8 @@ from lightsplit.errors import ConfigError
 from lightsplit.experiments import build, make_experiment
 from lightsplit.training import Guard, checkpoint, snapshot
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"train_limit": 90, "test_limit": 20, "clients": 3, "batch_size": 10}
 
 
