@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
-import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -13,6 +12,24 @@ from lightsplit import attacks
 from lightsplit.audits import AuditOptions, Watch, audit, audit_during
 from lightsplit.audits.plan import FormChoice, Source
 from lightsplit.cli import console
+from lightsplit.cli.audit_options import (
+    AttackNames,
+    AttackSeed,
+    Auxiliary,
+    AuxiliaryFrom,
+    BudgetName,
+    Device,
+    During,
+    EntriesAsJson,
+    Form,
+    GoOn,
+    Images,
+    Run,
+    SaveEvery,
+    ScoreEvery,
+    VictimIndex,
+)
+from lightsplit.cli.options import DataDir
 from lightsplit.results import RunFolder
 
 SHOWN = {
@@ -25,81 +42,23 @@ SHOWN = {
 
 
 def audit_run(  # noqa: PLR0913
-    run: Annotated[Path, typer.Argument(help="folder of a finished `train` run")],
+    run: Run,
     *,
-    attack: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="name of an attack, may be repeated; `all` is all; default: the "
-            "oracle ladder and label inference (see `lightsplit list attacks`)"
-        ),
-    ] = None,
-    form: Annotated[
-        str,
-        typer.Option(
-            help="published: the released pipeline on the lifted code; adaptive: the "
-            "codec inside the attacker's own model; or both"
-        ),
-    ] = "both",
-    images: Annotated[
-        int,
-        typer.Option(
-            min=0, help="images to reconstruct; 0: 64, 256 if short, 1000 if full"
-        ),
-    ] = 0,
-    budget: Annotated[
-        str,
-        typer.Option(
-            help="quick: minutes, cannot rank codecs; short: an hour or two; full: as "
-            "long as it takes"
-        ),
-    ] = "quick",
-    auxiliary: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="images the attacker has; 0: 2000, 10000 if short, 30000 if full",
-        ),
-    ] = 0,
-    auxiliary_from: Annotated[
-        str,
-        typer.Option(
-            help="others: the other clients' images, or with one client test images in "
-            "random order; test: the first test images"
-        ),
-    ] = "others",
-    client: Annotated[int, typer.Option(min=0, help="whose images are attacked")] = 0,
-    during: Annotated[
-        bool,
-        typer.Option(
-            "--during",
-            help="train the run once more, with attacks that learn at its server; "
-            "label inference at each evaluation",
-        ),
-    ] = False,
-    score_every: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="--during: steps between lines of audit-NAME.jsonl; 0: none",
-        ),
-    ] = 100,
-    save_every: Annotated[
-        int, typer.Option(min=0, help="--during: steps between saves; 0: never")
-    ] = 200,
-    resume: Annotated[
-        bool,
-        typer.Option("--resume", help="--during: go on where it was interrupted"),
-    ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="of the attacks")] = 0,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 …")] = "cpu",
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(help="where the datasets lie; default: LIGHTSPLIT_DATA or cache"),
-    ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="print the entries and nothing else")
-    ] = False,
+    attack: AttackNames = None,
+    form: Form = "both",
+    images: Images = 0,
+    budget: BudgetName = "quick",
+    auxiliary: Auxiliary = 0,
+    auxiliary_from: AuxiliaryFrom = "others",
+    client: VictimIndex = 0,
+    during: During = False,
+    score_every: ScoreEvery = 100,
+    save_every: SaveEvery = 200,
+    resume: GoOn = False,
+    seed: AttackSeed = 0,
+    device: Device = "cpu",
+    data_dir: DataDir = None,
+    json: EntriesAsJson = False,
 ) -> None:
     """Attack a finished run with what its server saw, and score what comes back.
 
@@ -140,10 +99,16 @@ def audit_run(  # noqa: PLR0913
         entries = audit_in(folder, options, data_dir, is_during=during, is_quiet=json)
     if json:
         console.print_json(entries)
-        return
+    else:
+        _show(entries, folder)
+
+
+def _show(entries: list[dict[str, Any]], folder: RunFolder) -> None:
     for table in tables(entries):
         console.out.print(table)
-    console.out.print(f"pictures: {run / 'images' / 'audit.png'}", soft_wrap=True)
+    picture = folder.images / "audit.png"
+    if picture.is_file():
+        console.out.print(f"pictures: {picture}", soft_wrap=True)
 
 
 def audit_in(

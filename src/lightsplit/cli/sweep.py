@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 
 from lightsplit.cli import console
+from lightsplit.cli.options import CheckpointEvery, DataDir, TensorBoard
 from lightsplit.cli.sweep_progress import SweepBars
 from lightsplit.errors import ConfigError
 from lightsplit.experiments.tensorboard import TensorBoardLog
@@ -58,16 +59,9 @@ def sweep(  # noqa: PLR0913
     ] = "",
     cpus: Annotated[float, typer.Option(min=0, help="of each cell on Ray")] = 1,
     gpus: Annotated[float, typer.Option(min=0, help="of each cell on Ray")] = 0,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(help="where the datasets lie; default: LIGHTSPLIT_DATA or cache"),
-    ] = None,
-    checkpoint_every: Annotated[
-        int, typer.Option(min=0, help="steps between checkpoints; 0: each evaluation")
-    ] = 0,
-    tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="log for TensorBoard too")
-    ] = False,
+    data_dir: DataDir = None,
+    checkpoint_every: CheckpointEvery = 0,
+    tensorboard: TensorBoard = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="show the cells and what they would cost")
     ] = False,
