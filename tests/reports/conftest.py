@@ -89,17 +89,25 @@ def make_attack(name="decoder", ssim=0.5, *, form="adaptive", kind="oracle", **m
     }
 
 
+def make_guess(message):
+    """Return an entry of label inference, as an audit writes it."""
+    reached = 0.9 if message == "output_gradient" else 0.4
+    figures = {"mean": reached, "low": reached - 0.05, "high": reached + 0.05}
+    entry = make_attack("label-hint", kind="labels", form="", beats_trivial=None)
+    accuracy = {"accuracy": figures}
+    return {**entry, "message": message, "chance": 0.1, "metrics": accuracy}
+
+
 @pytest.fixture(scope="session")
 def audited(write_run, tmp_path_factory):
     """Return the report of two audited methods under two seeds."""
     base = tmp_path_factory.mktemp("audited")
     for seed in range(2):
         for like, ssim in (("raw", 0.9), ("fixed-8", 0.6)):
-            labels = {"accuracy": 0.9, "chance": 0.1}
             audit = [
                 make_attack("mean", 0.3, kind="trivial", form="", beats_trivial=None),
                 make_attack("decoder", ssim + 0.01 * seed),
-                make_attack("k-means", kind="labels", metrics=labels),
+                *(make_guess(message) for message in ("code", "output_gradient")),
             ]
             name = f"{like}-{seed}"
             folder = write_run(base, name, like, seed=seed, audit=audit)

@@ -8,8 +8,8 @@ from lightsplit.reports.runs import Run
 from lightsplit.reports.tables import Table, Value, setting_text
 
 IMAGE_METRICS = ("ssim", "lpips", "mse", "psnr", "correlation", "reidentification")
-LABEL_METRICS = ("accuracy", "chance")
 Entry = dict[str, Any]
+Found = tuple[Group, Run, Entry]
 
 
 def audit_tables(groups: Sequence[Group]) -> list[Table]:
@@ -33,10 +33,64 @@ def audit_tables(groups: Sequence[Group]) -> list[Table]:
         title = "What an attacker reconstructs"
         tables.append(_table("audit", title, note, IMAGE_METRICS, images))
     if labels:
-        note = "Labels guessed by the server, beside the accuracy of mere guessing."
-        title = "What an attacker learns of the labels"
-        tables.append(_table("labels", title, note, LABEL_METRICS, labels))
+        tables.append(_label_table(labels))
     return tables
+
+
+def _label_table(found: Sequence[Found]) -> Table:
+    """Return one row per attack and message; scores differ in what chance gives."""
+    rows: list[tuple[Value, ...]] = []
+    lines: list[dict[str, Any]] = []
+    for group, entries in _by_attack(found):
+        first = entries[0]
+        score = next(iter(first["metrics"]), "accuracy")
+        chance = spread(entry.get("chance") for entry in entries)
+        rows.append(
+            (
+                *_headings(group, first),
+                Value(_message_text(first)),
+                Value(score),
+                _metric(entries, score),
+                Value("–" if chance is None else f"{chance.mean:.3g}"),
+            )
+        )
+    for group, run, entry in found:
+        figures = _line(group, run, entry, list(entry["metrics"]))
+        more = {name: entry.get(name) for name in ("message", "step", "chance")}
+        lines.append({**figures, **more})
+    return Table(
+        "labels",
+        "What an attacker learns of the labels",
+        "Labels guessed from each of the messages, beside what mere guessing reaches. "
+        "They never left their clients.",
+        ("setting", "method", "attack", "message", "score", "reached", "chance"),
+        rows,
+        lines,
+    )
+
+
+def _message_text(entry: Entry) -> str:
+    message = str(entry.get("message", "")).replace("_", " ")
+    return f"{message} at step {entry['step']}" if entry.get("step") else message
+
+
+def _by_attack(found: Sequence[Found]) -> list[tuple[Group, list[Entry]]]:
+    """Return the entries that differ in nothing but the seed, together."""
+    together: dict[tuple[Any, ...], tuple[Group, list[Entry]]] = {}
+    for group, _, entry in found:
+        names = ("attack", "form", "message", "step", "budget")
+        key = (id(group), *(entry.get(name) for name in names))
+        together.setdefault(key, (group, []))[1].append(entry)
+    return list(together.values())
+
+
+def _headings(group: Group, entry: Entry) -> tuple[Value, Value, Value]:
+    name = f"{entry['attack']} {entry.get('form', '')}".strip()
+    return (
+        Value(group.settings["dataset"], below=setting_text(group.settings)),
+        Value(group.method),
+        Value(name, below=entry.get("threat_model", "")),
+    )
 
 
 def _table(
@@ -44,28 +98,18 @@ def _table(
     title: str,
     note: str,
     metrics: tuple[str, ...],
-    entries: Sequence[tuple[Group, Run, Entry]],
+    entries: Sequence[Found],
 ) -> Table:
-    groups = list(dict.fromkeys(group for group, _, _ in entries))
     known = [
         m for m in metrics if any(m in entry["metrics"] for _, _, entry in entries)
     ]
     lines = [_line(group, run, entry, known) for group, run, entry in entries]
-    attacks: dict[tuple[int, str, str], list[Entry]] = {}
-    for group, _, entry in entries:
-        key = (groups.index(group), entry["attack"], entry.get("form", ""))
-        attacks.setdefault(key, []).append(entry)
     rows = []
-    for (number, attack, form), found in attacks.items():
-        group, first = groups[number], found[0]
+    for group, found in _by_attack(entries):
         is_suspect = any(entry.get("beats_trivial") is False for entry in found)
-        headings = (
-            Value(group.settings["dataset"], below=setting_text(group.settings)),
-            Value(group.method),
-            Value(f"{attack} {form}".strip(), below=first.get("threat_model", "")),
-            Value(_verdict(found), tone="bad" if is_suspect else ""),
-        )
-        rows.append((*headings, *(_metric(found, metric) for metric in known)))
+        verdict = Value(_verdict(found), tone="bad" if is_suspect else "")
+        figures = (_metric(found, metric) for metric in known)
+        rows.append((*_headings(group, found[0]), verdict, *figures))
     columns = ("setting", "method", "attack", "beats trivial", *known)
     return Table(name, title, note, columns, rows, lines)
 
