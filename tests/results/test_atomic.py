@@ -40,3 +40,13 @@ def test_an_interrupted_write_cleans_up_too(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         atomic.write_bytes(tmp_path / "file", b"new")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("is_secret", "mode"), [(False, 0o640), (True, 0o600)])
+def test_others_may_read_what_is_no_secret(tmp_path, is_secret, mode):
+    before = os.umask(0o027)
+    try:
+        atomic.write_bytes(tmp_path / "file", b"new", is_secret=is_secret)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == mode

@@ -144,7 +144,8 @@ def join_experiment(
             watch=lambda order: watch(order, client.steps, sum(meter.counts.values())),
         ),
     )
-    tensors.save(membership.folder / "client.safetensors", side.state())
+    file = membership.folder / "client.safetensors"
+    tensors.save(file, side.state(), is_secret=True)
     return _client_figures(client, finished, meter)
 
 

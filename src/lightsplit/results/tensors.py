@@ -30,9 +30,9 @@ def from_bytes(blob: bytes) -> dict[str, Tensor]:
         raise RunError(f"not safetensors: {error}") from error
 
 
-def save(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write the tensors to ``path`` in one step."""
-    write_bytes(path, to_bytes(tensors))
+def save(path: Path, tensors: Mapping[str, Tensor], *, is_secret: bool = False) -> None:
+    """Write the tensors to ``path`` in one step; a secret is its owner's alone."""
+    write_bytes(path, to_bytes(tensors), is_secret=is_secret)
 
 
 def load(path: Path) -> dict[str, Tensor]:

@@ -78,7 +78,7 @@ class SideStore:
 
     def save(self, step: int, blob: bytes) -> None:
         """Keep the side as it is before ``step``."""
-        atomic.write_bytes(self._file(step), blob)
+        atomic.write_bytes(self._file(step), blob, is_secret=True)
 
     def load(self, step: int) -> bytes:
         """Return the side as it was before ``step``."""
