@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 setup: $(STAMP)  ## make .venv with the exact versions of constraints.txt
 
-demo: $(STAMP)  ## train raw and lightsplit-f on the embedded digits, then compare
+demo: $(STAMP)  ## train raw and lightsplit-f on the embedded digits, audit and report
 	$(BIN)/python -m lightsplit.cli.app demo
 
 test: check $(STAMP)  ## every check and every test

@@ -7,8 +7,8 @@ from lightsplit.results import RunFolder
 @pytest.mark.slow
 def test_the_demo_compares_its_runs_and_keeps_them(lightsplit, refused, tmp_path):
     result = lightsplit("demo", "--epochs", 1, "--out", tmp_path / "demo")
-    folders = sorted(path.name for path in (tmp_path / "demo").iterdir())
-    assert folders == sorted(name.replace(" ", "-") for name in RUNS)
+    left = sorted(path.name for path in (tmp_path / "demo").iterdir())
+    assert left == sorted([*(name.replace(" ", "-") for name in RUNS), "report.html"])
     for name in RUNS:
         assert name in result.stdout
     raw = RunFolder.open(tmp_path / "demo" / "raw").read_record()

@@ -1,4 +1,4 @@
-"""``lightsplit demo``: train, audit and compare on the embedded digits."""
+"""``lightsplit demo``: train, audit and report on the embedded digits."""
 
 import tempfile
 from pathlib import Path
@@ -12,6 +12,7 @@ from lightsplit.cli import console
 from lightsplit.cli.audit import audit_in
 from lightsplit.cli.train import train_in
 from lightsplit.experiments import make_experiment
+from lightsplit.reports import find_runs, make_report, write_page
 from lightsplit.results import RunFolder
 
 RUNS: dict[str, dict[str, Any]] = {
@@ -29,10 +30,12 @@ def demo(
     ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="passes over the data")] = 10,
 ) -> None:
-    """Train raw and LightSplit on the embedded digits, audit them and compare."""
+    """Train raw and LightSplit on the embedded digits, audit and compare them."""
     base = out or Path(tempfile.mkdtemp(prefix="lightsplit-demo-"))
     with console.reported_errors():
         records = {name: _run(base, name, epochs) for name in RUNS}
+        made = make_report(*find_runs([base]), title="LightSplit on the digits")
+        write_page(made, base / "report.html")
     console.out.print(_costs(records))
     console.out.print(
         "The ratio at the cut counts code and code gradient, as the paper does. The "
@@ -47,7 +50,8 @@ def demo(
         "guessed from the output gradients with one known sample per class. A quick "
         "look at small images; docs/auditing.md says how to read it.\n"
     )
-    console.out.print(f"run folders with pictures: {base}", soft_wrap=True)
+    console.out.print(f"runs and pictures: {base}", soft_wrap=True)
+    console.out.print(f"all on one page:   {base / 'report.html'}", soft_wrap=True)
 
 
 def _run(base: Path, name: str, epochs: int) -> dict[str, Any]:
