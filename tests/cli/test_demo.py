@@ -1,11 +1,20 @@
+from dataclasses import replace
+from importlib import import_module
+
 import pytest
 
 from lightsplit.cli.demo import RUNS
 from lightsplit.results import RunFolder
 
+demo = import_module("lightsplit.cli.demo")
+
 
 @pytest.mark.slow
-def test_the_demo_compares_its_runs_and_keeps_them(lightsplit, refused, tmp_path):
+def test_the_demo_compares_its_runs_and_keeps_them(
+    lightsplit, refused, tmp_path, monkeypatch
+):
+    quicker = replace(demo.AUDIT, attacks=("linear", "label-hint"))
+    monkeypatch.setattr(demo, "AUDIT", quicker)
     result = lightsplit("demo", "--epochs", 1, "--out", tmp_path / "demo")
     left = sorted(path.name for path in (tmp_path / "demo").iterdir())
     assert left == sorted([*(name.replace(" ", "-") for name in RUNS), "report.html"])
