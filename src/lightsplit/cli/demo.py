@@ -46,7 +46,7 @@ def demo(
     console.out.print(
         "What a server gets that knows codes of other clients' images: the worst of a "
         "linear estimate and a trained decoder, on 64 images, beside the best trivial "
-        "guess; re-identified: the true image is the nearest of the 64. Labels are "
+        "guess; re-id.: the true image is the nearest of the 64. Labels are "
         "guessed from the output gradients with one known sample per class. A quick "
         "look at small images; docs/auditing.md says how to read it.\n"
     )
@@ -82,7 +82,7 @@ def _costs(records: dict[str, dict[str, Any]]) -> Table:
 def _leaks(records: dict[str, dict[str, Any]]) -> Table:
     table = _table(
         "what leaks",
-        ("codec", "SSIM", "trivial", "re-identified", "trivial", "labels", "chance"),
+        ("codec", "SSIM", "trivial", "re-id.", "trivial", "labels", "chance"),
     )
     for name, record in records.items():
         leakage = record["leakage"]
