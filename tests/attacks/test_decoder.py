@@ -8,6 +8,8 @@ from lightsplit.attacks import ATTACKS, Pairs, equip
 from lightsplit.attacks.decoder import EFFORTS, DecoderAttack, Effort
 from lightsplit.attacks.decoder_networks import build_decoder
 
+pytestmark = pytest.mark.slow
+
 LITTLE = Effort(pairs=1_000, steps=60, width=16, blocks=1)
 MORE = Effort(pairs=1_600, steps=300, width=24, blocks=1)
 

@@ -11,6 +11,8 @@ from lightsplit.attacks import ATTACKS, equip, linear
 from lightsplit.attacks.linear import explained_share, fit_linear
 from lightsplit.errors import AuditError
 
+pytestmark = pytest.mark.slow
+
 
 def pairs(count, size, targets=3, noise=0.0):
     codes = torch.randn(count, size)

@@ -11,6 +11,8 @@ from lightsplit.attacks.unsplit_loop import Schedule, invert
 from lightsplit.codecs import CODECS
 from lightsplit.errors import AuditError
 
+pytestmark = pytest.mark.slow
+
 SHAPE = (2, 6, 5)
 CUT = (3, 4, 3)
 SHORT = Schedule(main_iterations=3, inner_iterations=4)

@@ -15,6 +15,8 @@ from lightsplit.attacks.whitebox import (
     total_variation,
 )
 
+pytestmark = pytest.mark.slow
+
 LITTLE = Effort(steps=40, restarts=1)
 MORE = Effort(steps=200, restarts=2)
 

@@ -1,9 +1,12 @@
 """What is recorded is what crossed, and no image is in it."""
 
+import pytest
 import torch
 
 from lightsplit.audits.gathering import true_client
 from lightsplit.audits.observation import observe
+
+pytestmark = pytest.mark.slow
 
 IMAGE = (1, 8, 8)
 

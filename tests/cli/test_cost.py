@@ -2,6 +2,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_usual_codecs_are_compared(lightsplit):
     shown = lightsplit("cost", "--dataset", "digits", "--epochs", 2).stdout

@@ -16,6 +16,8 @@ from lightsplit.protocol.control import Finished, Grant
 from lightsplit.results import RunFolder
 from lightsplit.training.network import Endpoint
 
+pytestmark = pytest.mark.slow
+
 ALONE = {"clients": 1, "train_limit": 30, "test_limit": 20, "batch_size": 10}
 FLAGS = [part for k, v in ALONE.items() for part in (f"--{k.replace('_', '-')}", v)]
 FLAGS += ["--epochs", 1, "--name", "alice"]

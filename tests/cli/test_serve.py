@@ -19,6 +19,8 @@ from lightsplit.results import RunFolder
 from lightsplit.training import Progress, checkpoint
 from lightsplit.training.network import Endpoint
 
+pytestmark = pytest.mark.slow
+
 ALONE = {"clients": 1, "train_limit": 30, "test_limit": 20, "batch_size": 10}
 FLAGS = [part for k, v in ALONE.items() for part in (f"--{k.replace('_', '-')}", v)]
 FLAGS += ["--epochs", 1, "--address", "127.0.0.1:0"]

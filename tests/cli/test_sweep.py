@@ -3,6 +3,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 GRID = """
 title = "A tiny grid"
 [base]

@@ -4,6 +4,8 @@ import pytest
 
 from lightsplit.experiments import Experiment
 
+pytestmark = pytest.mark.slow
+
 
 def contents(folder):
     return {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}

@@ -3,6 +3,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SOURCE = """
 import lightsplit
 from torch import nn

@@ -5,6 +5,8 @@ from lightsplit.experiments import make_experiment, run
 from lightsplit.experiments.communication import SIZES, foresee_traffic
 from lightsplit.results import RunFolder
 
+pytestmark = pytest.mark.slow
+
 QUICK = {"train_limit": 103, "test_limit": 20, "clients": 3, "batch_size": 10}
 
 RUNS = {

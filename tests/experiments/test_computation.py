@@ -9,6 +9,8 @@ from lightsplit.experiments.computation import measure_computation
 from lightsplit.experiments.cuts import make_cuts
 from lightsplit.experiments.pieces import FACTS, load_parts
 
+pytestmark = pytest.mark.slow
+
 DATASETS = ("digits", "fashion-mnist", "gtsrb", "cifar10")
 BATCH = 4
 

@@ -10,6 +10,8 @@ from lightsplit.codecs import CODECS
 from lightsplit.protocol.messages import LOSS_BYTES
 from lightsplit.results import tensors
 
+pytestmark = pytest.mark.slow
+
 D, U, CLASSES = 16 * 8 * 8, 64, 10
 FIELDS = {
     "test_accuracy": float,

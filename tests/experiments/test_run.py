@@ -7,6 +7,8 @@ from lightsplit.errors import ConfigError
 from lightsplit.experiments import make_experiment, read_experiment, run
 from lightsplit.results import RunFolder, tensors
 
+pytestmark = pytest.mark.slow
+
 
 def without_seconds(record):
     return {name: value for name, value in record.items() if name != "seconds"}

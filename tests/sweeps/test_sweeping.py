@@ -5,6 +5,8 @@ import pytest
 from lightsplit.sweeps.sweeping import MOST_LOSSES
 from lightsplit.sweeps.work import ERROR_FILE, Advance, Ended
 
+pytestmark = pytest.mark.slow
+
 TWO = "[grid]\nseed = [0, 1]\n"
 
 

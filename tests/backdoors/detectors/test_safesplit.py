@@ -12,6 +12,8 @@ from lightsplit.backdoors.detectors.safesplit import (
     rotation,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def test_low_frequencies_are_a_corner_of_the_two_dimensional_dct():
     weights = torch.randn(20 * WIDTH, dtype=torch.float64)
