@@ -1,5 +1,6 @@
 """What attackers may know is a copy, and true."""
 
+import pytest
 import torch
 
 from lightsplit.audits.gathering import (
@@ -9,6 +10,8 @@ from lightsplit.audits.gathering import (
     true_client,
 )
 from lightsplit.audits.observation import observe
+
+pytestmark = pytest.mark.slow
 
 
 def test_pairs_hold_true_codes_and_activations(victim_of):

@@ -7,6 +7,8 @@ from lightsplit.audits.victim import begin_again, choose_victim, restore
 from lightsplit.errors import ConfigError, RunError
 from lightsplit.results import RunFolder, tensors
 
+pytestmark = pytest.mark.slow
+
 
 def rows(images):
     return {image.numpy().tobytes() for image in images}

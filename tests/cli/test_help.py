@@ -4,6 +4,8 @@ import typer
 from lightsplit.cli import console
 from lightsplit.cli.app import app
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = typer.main.get_command(app).commands
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from lightsplit.cli.listing import KINDS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_every_part_is_listed_with_what_it_is(lightsplit, kind):

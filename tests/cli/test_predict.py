@@ -1,5 +1,7 @@
 import pytest
 
+pytestmark = pytest.mark.slow
+
 QUICK = ["--train-limit", 30, "--test-limit", 20, "--batch-size", 10]
 NOBODY = ["--address", "127.0.0.1:9"]
 

@@ -1,5 +1,9 @@
 """Tables of what audits found."""
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 
 def rows_of(report, name):
     [table] = [table for table in report.tables if table.name == name]

@@ -218,6 +218,7 @@ def _chains(inner):
     return plain | own
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(build=_chains(st.recursive(LEAVES, _chains, max_leaves=8)), data=st.data())
 def test_any_legal_cuts_of_any_chain_give_parts_that_make_the_whole(build, data):

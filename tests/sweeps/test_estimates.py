@@ -1,6 +1,10 @@
+import pytest
+
 from lightsplit.experiments import make_experiment
 from lightsplit.experiments.communication import foresee_traffic
 from lightsplit.sweeps import estimate
+
+pytestmark = pytest.mark.slow
 
 
 def test_epochs_multiply_what_one_costs():

@@ -6,6 +6,8 @@ from lightsplit.audits import AuditOptions
 from lightsplit.results import RunFolder
 from lightsplit.sweeps.work import ERROR_FILE, Ended, Order, run_cell
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = {
     "train_limit": 120,
     "test_limit": 20,
