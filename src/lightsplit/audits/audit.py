@@ -18,6 +18,7 @@ from lightsplit.audits.plan import TRAINING_SAMPLES, AuditOptions, plan, suited
 from lightsplit.audits.record import Entry, keep
 from lightsplit.audits.victim import Victim, choose_victim, restore
 from lightsplit.errors import AuditError
+from lightsplit.experiments import Job
 from lightsplit.results import RunFolder
 
 
@@ -39,13 +40,7 @@ def audit(
         for kind, form in suited(attacks, options, job)
         if not issubclass(kind, OnlineReconstruction)
     ]
-    victim = choose_victim(
-        job,
-        client=options.client,
-        images=options.target_count,
-        seed=options.seed,
-        others_from=options.auxiliary_from,
-    )
+    victim = find_victim(job, options)
     scene = set_scene(victim, options, folder, data_dir)
     ready = [prepare(kind, form, scene.knowledge, options) for kind, form in attacks]
     entries = []
@@ -54,6 +49,17 @@ def audit(
     rows = [title(attack.name, attack.form) for attack in ready]
     pictures.write_grid(folder.images, rows)
     return entries
+
+
+def find_victim(job: Job, options: AuditOptions) -> Victim:
+    """Return the client that ``options`` name, with its targets."""
+    return choose_victim(
+        job,
+        client=options.client,
+        images=options.target_count,
+        seed=options.seed,
+        others_from=options.auxiliary_from,
+    )
 
 
 def set_scene(

@@ -29,13 +29,13 @@ from lightsplit.attacks import (
 )
 from lightsplit.audits import pictures, scoring
 from lightsplit.audits.attacking import Scene, Watch, prepare, run_attack, title
-from lightsplit.audits.audit import set_scene
+from lightsplit.audits.audit import find_victim, set_scene
 from lightsplit.audits.gathering import first_of_each_class, gather
 from lightsplit.audits.observation import public_codec
 from lightsplit.audits.pausing import Pauses
 from lightsplit.audits.plan import TRAINING_SAMPLES, AuditOptions, Planned, plan, suited
 from lightsplit.audits.record import Entry, keep
-from lightsplit.audits.victim import Victim, begin_again, choose_victim
+from lightsplit.audits.victim import Victim, begin_again
 from lightsplit.audits.watching import Trajectory, Watcher
 from lightsplit.errors import AuditError, RunError
 from lightsplit.experiments import Job
@@ -64,13 +64,7 @@ def audit_during(
         )
     job = begin_again(folder, data_dir, device=options.device)
     planned = suited(planned, options, job)
-    victim = choose_victim(
-        job,
-        client=options.client,
-        images=options.target_count,
-        seed=options.seed,
-        others_from=options.auxiliary_from,
-    )
+    victim = find_victim(job, options)
     known = gather(victim, auxiliary=options.auxiliary_count, seed=options.seed)
     learners = _learners(planned, known, options)
     trajectory = Trajectory(victim, folder.path, options.score_every)

@@ -1,6 +1,7 @@
 """``lightsplit sweep``: every cell of a grid, in parallel, once."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -97,19 +98,26 @@ def sweep(  # noqa: PLR0913
         path = out or Path("runs") / "-".join(filter(None, (asked.name, asked.scale)))
         with SweepFolder(path).opened(resume=resume) as folder:
             folder.write(asked)
-            order = Order(
-                key="",
-                settings={},
-                sweep_folder=str(path.resolve()),
-                folder_name="",
-                data_dir=str(data_dir.resolve()) if data_dir else "",
+            order = replace(
+                _common_order(asked, path, data_dir),
                 checkpoint_every=checkpoint_every,
                 has_tensorboard=tensorboard,
-                audit=make_audit_options(asked.audit),
             )
             pool = RayWorkers(ray, cpus=cpus, gpus=gpus) if ray else LocalWorkers(count)
             state = _run(cells, folder, pool, order=order, costs=costs)
     _conclude(state, path, file)
+
+
+def _common_order(asked: Sweep, path: Path, data_dir: Path | None) -> Order:
+    """Return what the orders of all cells have in common."""
+    return Order(
+        key="",
+        settings={},
+        sweep_folder=str(path.resolve()),
+        folder_name="",
+        data_dir=str(data_dir.resolve()) if data_dir else "",
+        audit=make_audit_options(asked.audit),
+    )
 
 
 def _estimates(cells: list[Cell], workers: int) -> dict[str, Estimate]:
