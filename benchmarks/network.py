@@ -39,12 +39,12 @@ class Size(NamedTuple):
     """How much is measured."""
 
     blocks: int = 10
-    steps: int = 200
+    rounds: int = 30
     windows: int = 9
     clients: tuple[int, ...] = (1, 10, 50, 100)
 
 
-QUICK = Size(blocks=1, steps=10, windows=2, clients=(1, 3))
+QUICK = Size(blocks=1, rounds=1, windows=2, clients=(1, 3))
 
 
 def measure(size: Size = Size()) -> dict[str, Any]:  # noqa: B008  immutable
@@ -61,7 +61,7 @@ def measure(size: Size = Size()) -> dict[str, Any]:  # noqa: B008  immutable
                 title: bench.step(codec, size.blocks) for title, codec in CODECS.items()
             },
             "protocol": {
-                title: bench.protocol(count, size.steps)
+                title: bench.protocol(count, size.rounds)
                 for title, count in PAYLOAD_BYTES.items()
             },
             "clients": {
@@ -99,8 +99,9 @@ class Bench:
             "ratio": round(seconds["network"] / seconds["in_process"], 4),
         }
 
-    def protocol(self, count: int, steps: int) -> dict[str, float]:
-        """Compare a step of no model with echoes; all four messages are as long."""
+    def protocol(self, count: int, rounds: int) -> dict[str, float]:
+        """Compare steps of no model with echoes; all four messages are as long."""
+        steps = network_steps.repeats_of(rounds)
         run = Run("nothing", steps=steps, values=count // (4 * BATCH), threads=1)
         with ExitStack() as stack:
             address, _ = self._serve(stack, run)

@@ -31,7 +31,7 @@ class Run:
     """The settings of one run; they travel to the child processes as JSON.
 
     Attributes:
-        model: "resnet18", or "nothing": three identities.
+        model: "resnet18", or "nothing": three identities, without weights.
         steps: of all clients together.
         turn_steps: of one turn; 0 is one turn for all steps.
         values: of one sample, for the model that does nothing.
@@ -76,18 +76,6 @@ class Ends(NamedTuple):
     server: Server
     side: ClientSide
     contract: Contract
-
-
-class Nothing(nn.Module):
-    """Returns its input; has one weight, which nothing uses."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.zeros(1))
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Return the very tensor that came."""
-        return inputs
 
 
 class Paced(Client):
@@ -172,7 +160,7 @@ def _parts(run: Run) -> tuple[SplitModel, Codec, tuple[int, ...]]:
     if run.model == "resnet18":
         zoo = MODELS.create("resnet18", cut="l2")
         return zoo.split(), make_codec(name, shape=(64, 8, 8), **options), (3, 32, 32)
-    parts = SplitModel.by_hand(Nothing(), Nothing(), Nothing())
+    parts = SplitModel.by_hand(nn.Identity(), nn.Identity(), nn.Identity())
     return parts, make_codec(name, shape=(run.values,), **options), (run.values,)
 
 

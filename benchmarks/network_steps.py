@@ -13,6 +13,7 @@ replied is counted too, and does not disturb the block after it.
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -34,12 +35,18 @@ from lightsplit.codecs import Code
 from lightsplit.protocol import CodeMessage, OutputGradient, frame_bytes
 
 WARM_UP = 2
-BLOCK = 4  # steps
+BLOCK = 4  # steps of a model
+REPEATS = 20
 
 
 def blocks_of(rounds: int) -> int:
     """Return how many steps ``model`` needs for so many rounds."""
     return BLOCK * (rounds + WARM_UP)
+
+
+def repeats_of(rounds: int) -> int:
+    """Return how many steps ``protocol`` needs for so many rounds."""
+    return REPEATS * (rounds + WARM_UP)
 
 
 def model(run: Run, line: Line) -> dict[str, float]:
@@ -81,13 +88,13 @@ def protocol(run: Run, line: Line, echo_address: str) -> dict[str, float]:
 
     def pace(step: Callable[[], None], steps: int) -> None:
         tasks = {
-            "network": step,
-            "echo": lambda: _echoes(echo, up, down),
-            "in_process": lambda: here.step(inputs, labels) and None,
+            "network": partial(_repeat, step),
+            "echo": partial(_repeat, lambda: _echoes(echo, up, down)),
+            "in_process": partial(_repeat, lambda: here.step(inputs, labels)),
         }
-        medians.update(
-            interleaved_medians(tasks, rounds=steps - WARM_UP, warm_up=WARM_UP)
-        )
+        rounds = steps // REPEATS - WARM_UP
+        found = interleaved_medians(tasks, rounds=rounds, warm_up=WARM_UP)
+        medians.update({name: value / REPEATS for name, value in found.items()})
 
     remote = make_client(run, make_ends(run).side, pace)
     try:
@@ -101,6 +108,11 @@ def _block(step: Callable[[], None], client: Paced, inputs: torch.Tensor) -> Non
     for _ in range(BLOCK):
         step()
     client.predict(inputs[:1])
+
+
+def _repeat(task: Callable[[], object]) -> None:
+    for _ in range(REPEATS):
+        task()
 
 
 def _frames(run: Run) -> tuple[bytes, bytes]:

@@ -8,23 +8,23 @@ limit of the kind; that is read from the first bytes, in parts too.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from torch import Tensor
-
-from lightsplit.codecs.base import Code, TensorSpec
+from lightsplit.codecs.base import Code
 from lightsplit.errors import ProtocolError
 from lightsplit.protocol._pb import lightsplit_pb2 as pb
+from lightsplit.protocol.wire_familiar import Familiar, Found, make_familiar
 from lightsplit.protocol.wire_fields import parsed, read_varint, split, tag
 from lightsplit.protocol.wire_limits import Claim, Expectation, Limits
 from lightsplit.protocol.wire_schema import KINDS, PART, Kind, Message
 from lightsplit.protocol.wire_tensors import received, tensor_of
-from lightsplit.protocol.wire_writing import PART_BYTES
+from lightsplit.protocol.wire_writing import PART_BYTES, remember_length
 
 _Big = list[tuple[int, memoryview]]
 
+_MOST_FAMILIAR = 64  # sorts of frames
 _COUNTS = {"side": (0, 16), "labels": (0, 1)}  # of the tensors of one message
 _PART_DATA = frozenset({pb.Part.DATA_FIELD_NUMBER})
 _BY_FIRST_BYTE: dict[int, Kind | None] = {
@@ -67,6 +67,8 @@ class Reader:
         self._joined = bytearray()
         self._total = 0
         self._parts = 0
+        self._length = 0  # of the frames of the message at hand
+        self._familiar: dict[tuple[bytes, int], Familiar] = {}
 
     def feed(self, frame: bytes) -> Message | None:
         """Return the message that ``frame`` completes, or None while parts are missing.
@@ -75,10 +77,40 @@ class Reader:
             ProtocolError: whatever is wrong; its code says what.
         """
         try:
-            return self._read(frame)
+            message = self._read_familiar(frame) or self._read(frame)
         except ProtocolError:
             self._forget()
+            self._length = 0
             raise
+        self._length += len(frame)
+        if message is not None:
+            remember_length(message, self._length)
+            self._length = 0
+        return message
+
+    @property
+    def _rules(self) -> tuple[object, ...]:
+        return self.expectation, self.limits
+
+    def _read_familiar(self, frame: bytes) -> Message | None:
+        """Return the message of a frame like an earlier one; else None."""
+        key = frame[:1], len(frame)
+        known = self._familiar.get(key)
+        if known is None or self._total or known.rules != self._rules:
+            return None
+        scalars = known.following()
+        found = known.data_in(frame, scalars)
+        if found is None:
+            return None
+        self._familiar[key] = known._replace(scalars=scalars)
+        return _filled(known.kind, scalars, found)
+
+    def _make_familiar(self, kind: Kind, message: Message, frame: bytes) -> None:
+        key = frame[:1], len(frame)
+        before = self._familiar.pop(key, None)
+        if len(self._familiar) >= _MOST_FAMILIAR:
+            self._familiar.clear()
+        self._familiar[key] = make_familiar(kind, message, self._rules, before)
 
     def _read(self, frame: bytes) -> Message | None:
         if len(frame) > PART_BYTES:
@@ -91,7 +123,10 @@ class Reader:
         if self._total:
             raise ProtocolError(f"expected part {self._parts} of a message")
         self._check_total(kind.name, end, len(frame))
-        return self._message(kind, view[start:])
+        message = self._message(kind, view[start:])
+        if kind.tensors:
+            self._make_familiar(kind, message, frame)
+        return message
 
     def _join(self, index: int, total: int, data: memoryview) -> Message | None:
         if not self._total:
@@ -136,27 +171,21 @@ class Reader:
 
     def _message(self, kind: Kind, body: memoryview) -> Message:
         small, big = split(body, kind.big)
-        known = _scalars(kind, parsed(kind.schema, small, kind.name))
+        scalars = _scalars(kind, parsed(kind.schema, small, kind.name))
         if kind.tensors:
-            known |= self._tensors(kind, big, known)
-        elif big:
-            known["side"] = bytes(big[-1][1])
-        message: Message = kind.message(**known)
+            return _filled(kind, scalars, self._checked(kind, big, scalars))
+        if big:
+            scalars["side"] = bytes(big[-1][1])
+        message: Message = kind.message(**scalars)
         return message
 
-    def _tensors(
-        self, kind: Kind, big: _Big, scalars: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Return what a step's message holds, all of it checked before one is made."""
+    def _checked(self, kind: Kind, big: _Big, scalars: dict[str, Any]) -> Found:
+        """Return the tensors of a step's message, still as bytes, if they are legal."""
         found = [(kind.tensors[field], *received(body)) for field, body in big]
         _check_names(kind.number, tuple([name for name, _, _ in found]))
         if self.expectation is not None:
             self.expectation.check(kind.name, _claim(found, scalars))
-        tensors = [
-            (name, tensor_of(spec, data, f"{kind.name}.{name}"))
-            for name, spec, data in found
-        ]
-        return _contents(kind, tensors)
+        return found
 
 
 def _opened(frame: memoryview) -> tuple[Kind | None, int, int]:
@@ -212,9 +241,7 @@ def _check_names(number: int, names: tuple[str, ...]) -> None:
             )
 
 
-def _claim(
-    found: list[tuple[str, TensorSpec, memoryview]], scalars: dict[str, Any]
-) -> Claim:
+def _claim(found: Found, scalars: dict[str, Any]) -> Claim:
     specs = {name: spec for name, spec, _ in found}
     return Claim(
         specs.get("values") or specs["gradient"],
@@ -225,15 +252,21 @@ def _claim(
     )
 
 
-def _contents(kind: Kind, tensors: Sequence[tuple[str, Tensor]]) -> dict[str, Any]:
-    """Return the fields of the dataclass that its tensors fill."""
+def _filled(kind: Kind, scalars: dict[str, Any], found: Found) -> Message:
+    """Return a step's message, its tensors made."""
+    tensors = [
+        (name, tensor_of(spec, data, f"{kind.name}.{name}"))
+        for name, spec, data in found
+    ]
     known: dict[str, Any] = dict(tensors)
-    sides = tuple(tensor for name, tensor in tensors if name == "side")
+    sides = tuple([tensor for name, tensor in tensors if name == "side"])
     if "gradient" in known:
-        return {**known, "side": sides}
-    known.pop("side", None)
-    known[kind.name] = Code(known.pop("values"), sides)
-    return known
+        known["side"] = sides
+    else:
+        known.pop("side", None)
+        known[kind.name] = Code(known.pop("values"), sides)
+    message: Message = kind.message(**scalars, **known)
+    return message
 
 
 def _too_large(name: str, count: int, limit: int) -> ProtocolError:

@@ -4,7 +4,8 @@
 
 Protobuf writes the small fields. What is big is put behind them as it lies in memory,
 so that a message is copied once, into its frames; by protobuf alone it would be thrice.
-``frame_bytes`` adds up the same pieces without the copy.
+``frame_bytes`` adds up the same pieces without the copy, or knows the sum already from
+a message that was written or read: each is counted at both ends.
 """
 
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from lightsplit.protocol.wire_tensors import data_of, tensor_head
 
 PART_BYTES = 2 * 2**20  # no frame is longer; gRPC's default limit is 4 MiB
 
+_LENGTH = "_frame_bytes"
 _PART_DATA = PART_BYTES - 64  # leaves room for what a part says besides
 _VALUES = pb.CodeMessage.VALUES_FIELD_NUMBER  # the same in every message of a step
 _SIDE_TENSOR = pb.CodeMessage.SIDE_FIELD_NUMBER
@@ -34,9 +36,10 @@ _LABELS = pb.CodeMessage.LABELS_FIELD_NUMBER
 _SEALED_SIDE = pb.Grant.SIDE_FIELD_NUMBER
 
 
-class _Big(NamedTuple):
+class Big(NamedTuple):
     """A tensor or a sealed side, and all that precedes it in the frame."""
 
+    field: int
     head: bytes
     content_bytes: int
     content: Tensor | bytes
@@ -44,30 +47,43 @@ class _Big(NamedTuple):
 
 def to_frames(message: Message) -> list[bytes]:
     """Return the frames of a message, each at most PART_BYTES long."""
-    head, big, total = _pieces(message)
+    head, big, total = pieces(message)
     buffers: list[bytes | memoryview] = [head]
     for one in big:
         buffers.append(one.head)
         content = one.content
         buffers.append(data_of(content) if isinstance(content, Tensor) else content)
     if total <= PART_BYTES:
-        return [b"".join(buffers)]
-    return [
-        b"".join((_part_head(index, total), *views))
-        for index, views in enumerate(_cut(buffers))
-    ]
+        frames = [b"".join(buffers)]
+    else:
+        frames = [
+            b"".join((_part_head(index, total), *views))
+            for index, views in enumerate(_cut(buffers))
+        ]
+    remember_length(message, sum(map(len, frames)))
+    return frames
 
 
 def frame_bytes(message: Message) -> int:
     """Return how long the frames of a message are together, without making them."""
-    _, _, total = _pieces(message)
+    known: int | None = vars(message).get(_LENGTH)
+    return _count(message) if known is None else known
+
+
+def remember_length(message: Message, count: int) -> None:
+    """Note in a message how long its frames were; it is not one of its fields."""
+    vars(message)[_LENGTH] = count
+
+
+def _count(message: Message) -> int:
+    _, _, total = pieces(message)
     if total <= PART_BYTES:
         return total
     parts = -(-total // _PART_DATA)
     return total + sum(len(_part_head(index, total)) for index in range(parts))
 
 
-def _pieces(message: Message) -> tuple[bytes, list[_Big], int]:
+def pieces(message: Message) -> tuple[bytes, list[Big], int]:
     """Return the beginning of a frame, what is big in it, and its whole length."""
     kind = kind_of(message)
     try:
@@ -99,10 +115,10 @@ def _tensors(code: Code) -> list[tuple[int, Tensor | bytes]]:
     return [(_VALUES, code.values), *((_SIDE_TENSOR, tensor) for tensor in code.side)]
 
 
-def _big(field: int, content: Tensor | bytes) -> _Big:
+def _big(field: int, content: Tensor | bytes) -> Big:
     if isinstance(content, Tensor):
-        return _Big(*tensor_head(field, content.dtype, content.shape), content)
-    return _Big(tag(field) + varint(len(content)), len(content), content)
+        return Big(field, *tensor_head(field, content.dtype, content.shape), content)
+    return Big(field, tag(field) + varint(len(content)), len(content), content)
 
 
 def _cut(buffers: list[bytes | memoryview]) -> Iterator[list[memoryview]]:

@@ -107,7 +107,8 @@ def make_contract(
     """
     modes = {module: module.training for module in parts.whole.modules()}
     parts.whole.eval()
-    device = next(parts.whole.parameters()).device
+    weight = next(parts.whole.parameters(), None)
+    device = None if weight is None else weight.device
     with torch.no_grad():
         activation = parts.head(torch.zeros(1, *input_shape, device=device))
         output = parts.backbone(activation)
