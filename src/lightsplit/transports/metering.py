@@ -29,14 +29,16 @@ class ByteMeter:
 
     def count(self, request: Request, reply: Reply) -> None:
         """Count an exchange that has taken place."""
-        self.add("framing", _framing_bytes(request) + _framing_bytes(reply))
-        if isinstance(request, CodeMessage):
-            self.add("labels", request.label_bytes)
-            if not request.is_training:
-                self.add("evaluation", request.payload_bytes + reply.payload_bytes)
-                return
-        self.add(request.kind, request.payload_bytes)
-        self.add(reply.kind, reply.payload_bytes)
+        asked, replied = request.payload_bytes, reply.payload_bytes
+        labels = request.label_bytes if isinstance(request, CodeMessage) else 0
+        if isinstance(request, CodeMessage) and not request.is_training:
+            self.counts["evaluation"] += asked + replied
+        else:
+            self.counts[request.kind] += asked
+            self.counts[reply.kind] += replied
+        self.counts["labels"] += labels
+        whole = frame_bytes(request) + frame_bytes(reply)
+        self.counts["framing"] += whole - asked - replied - labels
 
     def add(self, kind: str, count: int) -> None:
         """Count bytes that were sent outside a step."""
@@ -50,8 +52,3 @@ class ByteMeter:
         """Return the bytes of every kind, and their total."""
         counts = {kind: self.counts[kind] for kind in KINDS}
         return {**counts, "total": sum(counts.values())}
-
-
-def _framing_bytes(message: Request | Reply) -> int:
-    labels = message.label_bytes if isinstance(message, CodeMessage) else 0
-    return frame_bytes(message) - message.payload_bytes - labels
