@@ -44,7 +44,7 @@ def test_a_setting_goes_to_every_detector_that_has_it():
 
 
 def test_a_setting_that_none_of_them_has_is_refused():
-    with pytest.raises(ConfigError, match="sides: not a setting of .*'foolsgold'"):
+    with pytest.raises(ConfigError, match="sides: not a setting of"):
         make_detectors(("contra", "foolsgold"), clients=4, sides="one")
 
 
