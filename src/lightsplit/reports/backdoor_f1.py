@@ -9,14 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from lightsplit.reports.detections import (
-    FACTORS,
-    Family,
-    detectors,
-    factor_order,
-    factor_text,
-    over_seeds,
-)
+from lightsplit.reports.detections import detectors, over_seeds
+from lightsplit.reports.families import FACTORS, Family
 from lightsplit.reports.groups import Group, Spread
 from lightsplit.reports.paper import read_figures, value_beside
 from lightsplit.reports.tables import Table, Value
@@ -28,31 +22,30 @@ _NOTE = (
     "both LightSplit codecs, its baseline over three seeds and the rest under one. A "
     "malicious client that stands out but stays below the threshold counts as 0."
 )
-Column = tuple[str, str]  # detector, method
-Figures = dict[tuple[Any, ...], dict[str, Any]]
+Figure = dict[str, Any]
+Figures = dict[tuple[Any, ...], Figure]
 
 
 def f1_table(families: Sequence[Family]) -> Table:
-    """Return one row per changed factor, one column per detector and codec."""
+    """Return one row per detector and changed factor, one column per codec."""
     poisoned = [family for family in families if family.is_poisoned]
     groups = [group for family in poisoned for group in family.groups]
-    columns: list[Column] = [
-        (detector, method)
-        for detector in detectors(groups)
-        for method in dict.fromkeys(group.method for group in groups)
-    ]
+    methods = list(dict.fromkeys(group.method for group in groups))
     published = _published()
     rows: list[tuple[Value, ...]] = []
-    lines: list[dict[str, Any]] = []
-    for family in poisoned if columns else []:
-        for members in _by_factors(family):
-            heading = _heading(family, members[0], is_only=len(poisoned) == 1)
-            found = [_line(members, column, published) for column in columns]
-            rows.append((*heading, *map(_value, found)))
-            lines += found
-    names = ("setting", "value", *(f"{d} {method}" for d, method in columns))
+    lines: list[Figure] = []
+    for detector in detectors(groups):
+        for family in poisoned:
+            below = family.title if len(poisoned) > 1 else ""
+            for members in family.rows():
+                setting, value = family.heading(members[0])
+                found = [_line(members, detector, m, published) for m in methods]
+                heading = (Value(detector), Value(setting, below=below), Value(value))
+                rows.append((*heading, *map(_value, found)))
+                lines += found
     title = "Backdoors: F1 of detection"
-    return Table("backdoor-f1", title, _NOTE, names, rows, lines)
+    columns = ("detector", "setting", "value", *methods)
+    return Table("backdoor-f1", title, _NOTE, columns, rows, lines)
 
 
 def _published() -> Figures:
@@ -68,39 +61,10 @@ def _key(settings: dict[str, Any], detector: str) -> tuple[Any, ...]:
     return (detector, *(settings[name] for name in ("codec", "ratio", *FACTORS)))
 
 
-def _by_factors(family: Family) -> list[list[Group]]:
-    """Return the groups of each combination of factors, the baseline first."""
-    found: dict[tuple[float, ...], list[Group]] = {}
-    for group in family.groups:
-        place = tuple(group.settings[name] for name in FACTORS)
-        found.setdefault(place, []).append(group)
-
-    def order(members: list[Group]) -> tuple[Any, ...]:
-        changed = family.changed(members[0])
-        places = [list(FACTORS).index(name) for name in changed]
-        own = members[0].settings
-        return len(changed), places, [factor_order(n, own[n]) for n in FACTORS]
-
-    return sorted(found.values(), key=order)
-
-
-def _heading(family: Family, group: Group, *, is_only: bool) -> tuple[Value, Value]:
-    changed = family.changed(group)
-    setting = ", ".join(FACTORS[name] for name in changed) or "baseline"
-    shown = changed or tuple(FACTORS)
-    texts = [factor_text(name, group.settings[name]) for name in shown]
-    if not changed:
-        symbols = (FACTORS[name].split()[0] for name in shown)
-        texts = [f"{s}={text}" for s, text in zip(symbols, texts, strict=True)]
-    below = "" if is_only else family.title
-    return Value(setting, below=below), Value(", ".join(texts))
-
-
 def _line(
-    members: Sequence[Group], column: Column, published: Figures
-) -> dict[str, Any]:
+    members: Sequence[Group], detector: str, method: str, published: Figures
+) -> Figure:
     """Return the figure of one detector and method among groups of equal factors."""
-    detector, method = column
     own = [group for group in members if group.method == method]
     spreads = (over_seeds(group, detector, lambda sight: sight.f1) for group in own)
     found = next(filter(None, spreads), None)
@@ -119,7 +83,7 @@ def _line(
     }
 
 
-def _value(line: dict[str, Any]) -> Value:
+def _value(line: Figure) -> Value:
     found = None
     if line["f1"] is not None:
         found = Spread(line["f1"], line["deviation"], line["seeds"])

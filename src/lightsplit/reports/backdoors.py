@@ -7,20 +7,19 @@ from lightsplit.reports.backdoor_f1 import f1_table
 from lightsplit.reports.detections import (
     Sight,
     detectors,
-    families,
     malicious_clients,
     over_seeds,
     sights,
 )
-from lightsplit.reports.groups import Group, spread
+from lightsplit.reports.families import Family, families
+from lightsplit.reports.figures import Picture, detection_pictures
+from lightsplit.reports.groups import Group, Spread, spread
 from lightsplit.reports.runs import Run
 from lightsplit.reports.tables import (
     SHOWN_SETTINGS,
     Table,
     Value,
     percent,
-    schedule_text,
-    setting_text,
 )
 
 RATES = {
@@ -50,38 +49,45 @@ _NOTE = (
 )
 
 
-def backdoor_tables(groups: Sequence[Group]) -> list[Table]:
-    """Return F1 and outcomes, where there are runs with a trigger or a detector."""
+def backdoor_parts(groups: Sequence[Group]) -> list[Table | Picture]:
+    """Return all about backdoors, where runs have a trigger or a detector."""
     found = families(groups)
-    members = [group for family in found for group in family.groups]
-    tables = [f1_table(found), _outcomes(members)]
-    return [table for table in tables if table.rows]
+    pictures = detection_pictures(found)
+    parts: list[Table | Picture] = [f1_table(found), *pictures, _outcomes(found)]
+    return [part for part in parts if part.lines]
 
 
-def _outcomes(groups: Sequence[Group]) -> Table:
+def _outcomes(found: Sequence[Family]) -> Table:
+    groups = [group for family in found for group in family.groups]
     judges = detectors(groups)
     rates = [rate for rate in RATES if any(_rate(group, rate) for group in groups)]
-    columns = ["setting", "method", "seeds", "accuracy %"]
-    columns += [RATES[rate] for rate in rates]
-    rows = []
-    for group in groups:
-        own = group.settings
-        below = f"{setting_text(own)}, {schedule_text(own)}"
-        values = [
-            Value(own["dataset"], below=below),
-            Value(group.method),
-            Value(str(len(group.runs)), len(group.runs)),
+    rows = [
+        (
+            *_heading(family, group),
             percent(group.spread("test_accuracy")),
             *(percent(_rate(group, rate)) for rate in rates),
             *(_score(group, detector) for detector in judges),
-        ]
-        rows.append(tuple(values))
+        )
+        for family in found
+        for members in family.rows()
+        for group in members
+    ]
     title = "Backdoors: what was planted and who noticed"
-    names = (*columns, *judges)
+    columns = ("setting", "method", "seeds", "accuracy %")
+    names = (*columns, *(RATES[rate] for rate in rates), *judges)
     return Table("backdoors", title, _NOTE, names, rows, list(_lines(groups)))
 
 
-def _rate(group: Group, name: str) -> Any:
+def _heading(family: Family, group: Group) -> tuple[Value, Value, Value]:
+    seeds = len(group.runs)
+    return (
+        Value(" ".join(family.heading(group)), below=family.title),
+        Value(group.method),
+        Value(str(seeds), seeds),
+    )
+
+
+def _rate(group: Group, name: str) -> Spread | None:
     return spread((run.record.get("backdoor") or {}).get(name) for run in group.runs)
 
 

@@ -1,34 +1,11 @@
-"""What the detectors of a run saw, and runs that differ in one factor at a time.
+"""What the detectors of a run saw of its malicious clients."""
 
-    groups ──► families: all settings alike but codec and factors ──► base of each
-
-The paper changes one of four factors at a time. A family's base has of each factor the
-value that most of its groups have.
-"""
-
-import json
 import statistics
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from lightsplit.reports.groups import Group, Spread, spread
 from lightsplit.reports.runs import Run
-from lightsplit.reports.tables import schedule_text
-
-FACTORS = {
-    "alpha": "α (Dirichlet)",
-    "clients": "n (clients)",
-    "malicious": "μ (malicious share)",
-    "poison_ratio": "p (poison ratio)",
-}
-PAPER_BASE = {"alpha": 1e7, "clients": 10, "malicious": 0.1, "poison_ratio": 0.3}
-_FREE = (
-    *FACTORS,
-    *("codec", "ratio", "projection", "scale", "hidden", "wcc"),
-    *("detector", "seed", "device"),
-)
 
 
 class Sight(NamedTuple):
@@ -67,35 +44,6 @@ class Sight(NamedTuple):
         return statistics.fmean(scores) if scores else None
 
 
-@dataclass(frozen=True)
-class Family:
-    """Groups that differ in codec and factors only."""
-
-    groups: tuple[Group, ...]
-    base: dict[str, float]
-
-    @property
-    def is_poisoned(self) -> bool:
-        """Say whether anybody plants anything in its runs."""
-        return bool(self.groups[0].settings.get("trigger"))
-
-    @property
-    def title(self) -> str:
-        """Where and for how long its runs were trained."""
-        own = self.groups[0].settings
-        words = [own["cut"], own["heads"], own.get("trigger") or "nobody malicious"]
-        return f"{own['dataset']}: {' · '.join(words)}, {schedule_text(own)}"
-
-    def changed(self, group: Group) -> tuple[str, ...]:
-        """Return the factors in which ``group`` differs from the base."""
-        own = group.settings
-        return tuple(name for name in FACTORS if own[name] != self.base[name])
-
-    def along(self, factor: str) -> list[Group]:
-        """Return the groups in which nothing but ``factor`` differs from the base."""
-        return [group for group in self.groups if set(self.changed(group)) <= {factor}]
-
-
 def sights(run: Run) -> list[Sight]:
     """Return what each detector of a run saw, the one that acted first."""
     detection = run.record.get("detection")
@@ -130,36 +78,6 @@ def over_seeds(
         for sight in sights(run)
         if sight.detector == detector
     )
-
-
-def families(groups: Sequence[Group]) -> list[Family]:
-    """Return the groups with a trigger or a detector, by what they have in common."""
-    found: dict[str, list[Group]] = {}
-    for group in groups:
-        own = group.settings
-        if own.get("trigger") or own.get("detector"):
-            key = {name: value for name, value in own.items() if name not in _FREE}
-            found.setdefault(json.dumps(key, sort_keys=True), []).append(group)
-    return [Family(tuple(members), _base(members)) for members in found.values()]
-
-
-def factor_text(factor: str, value: float) -> str:
-    """Return a factor's value for people."""
-    return "IID" if factor == "alpha" and not value else f"{value:g}"
-
-
-def factor_order(factor: str, value: float) -> float:
-    """Return what a factor's values are sorted by: the most alike clients last."""
-    return float("inf") if factor == "alpha" and not value else value
-
-
-def _base(groups: Sequence[Group]) -> dict[str, float]:
-    """Return the most frequent value of each factor; of several, the paper's."""
-    base: dict[str, float] = {}
-    for name, papers in PAPER_BASE.items():
-        counts = Counter(group.settings[name] for group in groups)
-        base[name] = max(counts, key=lambda v: (counts[v], v == papers))
-    return base
 
 
 def _sight(entry: dict[str, Any], malicious: list[int], history: list[float]) -> Sight:

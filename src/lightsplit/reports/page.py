@@ -16,12 +16,11 @@ from typing import Any
 import jinja2
 
 from lightsplit.reports.audits import audit_tables
-from lightsplit.reports.backdoors import backdoor_tables
+from lightsplit.reports.backdoors import backdoor_parts
 from lightsplit.reports.cautions import Caution, find_cautions
 from lightsplit.reports.figures import (
     Picture,
     curves,
-    detection_pictures,
     histograms,
     tradeoff,
     traffic,
@@ -73,8 +72,7 @@ def _parts(groups: list[Group]) -> list[Table | Picture]:
         tradeoff(groups),
         *paper_tables(groups),
         *audit_tables(groups),
-        *backdoor_tables(groups),
-        *detection_pictures(groups),
+        *backdoor_parts(groups),
         *(draw(groups) for draw in (curves, traffic, histograms)),
     ]
     return [part for part in parts if part is not None]

@@ -10,7 +10,7 @@ images/           pictures that an audit leaves
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -90,10 +90,10 @@ class RunFolder:
         with self.metrics_file.open("a") as file:
             file.write(_json_line(line))
 
-    def write_verdicts(self, lines: Sequence[dict[str, Any]]) -> None:
+    def write_verdicts(self, lines: Iterable[dict[str, Any]]) -> None:
         """Write verdicts.jsonl; nothing where nobody judged."""
-        if lines:
-            write_text(self.verdicts_file, "".join(map(_json_line, lines)))
+        if text := "".join(map(_json_line, lines)):
+            write_text(self.verdicts_file, text)
 
 
 def _json_line(line: dict[str, Any]) -> str:

@@ -6,17 +6,8 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lightsplit.reports.detections import (
-    FACTORS,
-    Family,
-    Sight,
-    detectors,
-    factor_order,
-    factor_text,
-    families,
-    over_seeds,
-    sights,
-)
+from lightsplit.reports.detections import Sight, detectors, over_seeds, sights
+from lightsplit.reports.families import FACTORS, Family, factor_order, factor_text
 from lightsplit.reports.figures.drawing import PANELS, Picture, colour, legend, panels
 from lightsplit.reports.groups import Group, Spread
 
@@ -34,9 +25,9 @@ class Panel(NamedTuple):
     groups: list[Group]
 
 
-def detection_pictures(groups: Sequence[Group]) -> list[Picture]:
+def detection_pictures(families: Sequence[Family]) -> list[Picture]:
     """Return one picture per detector that judged poisoned runs along a factor."""
-    poisoned = [family for family in families(groups) if family.is_poisoned]
+    poisoned = [family for family in families if family.is_poisoned]
     members = [group for family in poisoned for group in family.groups]
     pictures = [_picture(poisoned, detector) for detector in detectors(members)]
     return [picture for picture in pictures if picture.lines]
@@ -50,14 +41,15 @@ def _picture(poisoned: Sequence[Family], detector: str) -> Picture:
         if len((panel := _panel(family, factor, detector)).values) > 1
     ][:PANELS]
     signal = SIGNALS.get(detector)
-    what = f"|MAD-z| of the {signal}" if signal else "score"
+    what = f"|MAD-z| on the {signal}" if signal else f"scores by {detector}"
     note = (
-        f"{what[0].upper()}{what[1:]} at the last verdict, by {detector}. Of several "
-        "malicious clients the one that is noticed least: above the dashed threshold "
-        "all of them are flagged. Lines are means over seeds, small dots single runs. "
-        "One factor is changed at a time; linear below 1, logarithmic above."
+        f"Scores of malicious clients at the last verdict of {detector}. Of several "
+        "malicious clients it is the one that is noticed least: in a run above the "
+        "dashed threshold all of them are flagged. Lines are means over seeds, small "
+        "dots single runs. One factor is changed at a time. Linear below 1, "
+        "logarithmic above."
     )
-    title = f"Backdoors: {what} of the malicious clients"
+    title = f"Backdoors: {what}"
     lines = [line for panel in shown for line in _lines(panel, detector)]
     return Picture(
         f"detection-{detector}",
@@ -115,15 +107,19 @@ def _draw_panel(axis: Axes, panel: Panel, detector: str, ink: str) -> None:
             singles = _singles(group, detector)
             axis.plot([place] * len(singles), singles, ".", color=colour(codec), ms=3)
     for threshold in _thresholds(panel, detector):
-        axis.axhline(threshold, color=ink, linewidth=1, linestyle="--", alpha=0.6)
-    axis.set_yscale("symlog", linthresh=1)
-    axis.set_ylim(bottom=0)
-    axis.set_xticks(
-        range(len(panel.values)),
-        [factor_text(panel.factor, value) for value in panel.values],
-    )
-    axis.set_xlabel(FACTORS[panel.factor])
+        label = f"threshold {threshold:.3g}"
+        axis.axhline(threshold, color=ink, lw=1, ls="--", alpha=0.6, label=label)
+    _scale(axis, panel)
     axis.set_ylabel("|MAD-z|" if detector in SIGNALS else "score")
+
+
+def _scale(axis: Axes, panel: Panel) -> None:
+    """Space the factor's values evenly; scores from 0, logarithmic above 1."""
+    axis.set_yscale("symlog", linthresh=1)
+    axis.set_ylim(0, 1.5 * max(axis.dataLim.ymax, 1))
+    axis.yaxis.set_major_formatter(lambda score, _: f"{score:g}")
+    texts = [factor_text(panel.factor, value) for value in panel.values]
+    axis.set_xticks(range(len(texts)), texts)
 
 
 def _by_method(panel: Panel) -> dict[str, list[Group]]:
