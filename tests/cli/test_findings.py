@@ -1,6 +1,9 @@
 import json
+from types import SimpleNamespace
 
 import pytest
+
+from lightsplit.cli.findings import score_text
 
 pytestmark = pytest.mark.slow
 
@@ -16,6 +19,27 @@ def test_a_flag_is_told_during_the_run_and_summed_up_after_it(
     assert "their turns are undone" in result.stderr
     for text in ("backdoor success", "malicious clients", "flagged clients", "F1"):
         assert text in result.stdout
+
+
+def test_of_several_detectors_each_is_told_by_its_name(lightsplit, quick, tmp_path):
+    watch = ["--detector", "cosine-code,cosine-output", "--threshold", 0.01]
+    result = lightsplit("train", *quick, *ATTACK, *watch, "--out", tmp_path / "run")
+    assert "round 2: cosine-code flagged client" in result.stderr
+    assert "; cosine-output flagged client" in result.stderr
+    assert "by cosine-code" in result.stdout
+    assert "flagged by cosine-output" in result.stdout
+
+
+def test_the_live_table_has_a_score_of_every_detector():
+    seen = {"clients": [0, 1], "flagged": [1], "scores": [0.2, 7.04]}
+    other = {"clients": [0, 1], "flagged": [], "scores": [0.1, 2.0]}
+    progress = SimpleNamespace(
+        verdicts=[{**seen, "others": [other]}], undone_turns=[0, 4]
+    )
+    coordinator = SimpleNamespace(progress=progress)
+    assert score_text(coordinator, 0) == "0.2 · 0.1"
+    assert score_text(coordinator, 1) == "7.0 flagged · 2.0, 4 undone"
+    assert score_text(coordinator, 2) == "–"
 
 
 def test_a_run_that_a_detector_ends_has_its_own_exit_code(lightsplit, quick, tmp_path):

@@ -1,5 +1,7 @@
 """Backdoors from settings to record.json."""
 
+import json
+
 import pytest
 import torch
 
@@ -50,6 +52,26 @@ def test_the_record_holds_the_last_verdict(finished):
     assert detection["undone_turns"] == [0, 0, 0]
 
 
+def test_the_record_holds_what_the_other_detectors_saw(finished):
+    settings = {**ATTACK, "epochs": 2}
+    both = finished(**settings, detector="cosine-code, cosine-output").record
+    first = finished(**settings, detector="cosine-code").record["detection"]
+    other = finished(**settings, detector="cosine-output").record["detection"]
+    assert both["experiment"]["detector"] == "cosine-code,cosine-output"
+    assert first["others"] == []
+    assert {**both["detection"], "others": []} == first
+    (seen,) = both["detection"]["others"]
+    assert seen.items() <= other.items()
+    assert {"detector", "scores", "f1", "times_flagged"} <= seen.keys()
+
+
+def test_all_verdicts_are_in_a_file_of_their_own(finished):
+    done = finished(**ATTACK, detector="cosine-code,contra", epochs=2)
+    lines = done.folder.verdicts_file.read_text().splitlines()
+    assert list(map(json.loads, lines)) == done.job.trainer.progress.verdicts
+    assert not finished().folder.verdicts_file.exists()
+
+
 def test_without_a_trial_in_the_test_set_there_is_no_rate(finish):
     record = finish(trigger="semantic-label", malicious=1, test_limit=1).record
     backdoor = record["backdoor"]
@@ -82,6 +104,7 @@ def test_private_heads_are_measured_by_the_honest_clients(make_job):
         ({"malicious": 0.1}, "need a trigger"),
         ({"trigger": "badnet"}, "did you mean 'badnets'"),
         ({"detector": "cosine"}, "unknown detector 'cosine'"),
+        ({"detector": "contra,safesplit"}, "can only stand alone"),
         ({"on_flag": "skip"}, "needs a detector"),
         ({"trigger": "badnets", "malicious": 4}, "whole number up to 3"),
         ({"trigger": "badnets", "poison_ratio": 0.0}, "poison_ratio"),

@@ -28,8 +28,13 @@ def finish(tmp_path, settings):
             "heads": "private",
         },
         {"detector": "safesplit", "on_flag": "skip"},
+        {
+            "detector": "cosine-code,cosine-output",
+            "on_flag": "skip",
+            "threshold": 0.7,
+        },
     ],
-    ids=["warn", "skip", "private", "safesplit"],
+    ids=["warn", "skip", "private", "safesplit", "several"],
 )
 def test_a_watched_run_over_the_network_is_the_one_in_one_process(tmp_path, more):
     settings = {**POISONED, "epochs": 3, **more}

@@ -23,10 +23,12 @@ def test_the_raw_partner_is_of_the_same_setting(make_run, runs_in):
     make_run("raw-private", heads="private")
     make_run("fixed", like="fixed-8")
     make_run("alone", like="fixed-8", clients=9)
+    make_run("planted", like="fixed-8", trigger="badnets", malicious=0.1)
     groups = group_runs(runs_in()[0])
     partners = {group.runs[0].path.name: raw_partner(group, groups) for group in groups}
     assert partners["fixed"].runs[0].path.name == "raw"
     assert partners["alone"] is None
+    assert partners["planted"] is None
 
 
 def test_leakage_is_that_of_the_strongest_attack_that_is_not_trivial(

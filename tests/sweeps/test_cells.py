@@ -87,3 +87,25 @@ def test_the_utility_grid_is_the_papers():
         *product(["fashion-mnist", "gtsrb", "cifar10"], [0.0, 0.1]),
         *product(["cifar100"], [0.0, 0.5]),
     }
+
+
+def test_backdoors_change_one_factor_of_the_papers_baseline_at_a_time():
+    factors = ("clients", "alpha", "malicious", "poison_ratio")
+    base = (10, 1e7, 0.1, 0.3)
+    path = catalogue()["backdoors"]
+    found = settings_of(expand(read_sweep(path)), "codec", "seed", *factors)
+    codecs = {"raw", "learned-1x1", "lightsplit-f", "lightsplit-l"}
+    assert {(codec, seed) for codec, seed, *place in found if tuple(place) == base} == {
+        *product(codecs, range(3))
+    }
+    others = [place for place in found if place[2:] != base]
+    assert len(others) == 48
+    for *_, seed, n, alpha, share, ratio in others:
+        same = [a == b for a, b in zip((n, alpha, share, ratio), base, strict=True)]
+        assert (seed, sum(same)) == (0, 3)
+
+
+def test_the_baseline_of_the_backdoors_can_be_run_alone():
+    baseline = {"clients": 10, "alpha": 1e7, "malicious": 0.1, "poison_ratio": 0.3}
+    sweep = read_sweep(catalogue()["backdoors"], changes={**baseline, "seed": [0, 1]})
+    assert len(expand(sweep)) == 8

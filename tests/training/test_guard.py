@@ -34,7 +34,7 @@ def trainer_of(**settings):
 def suspicious(**settings):
     """Return a trainer whose guard flags client 1 from the first epoch on."""
     trainer = trainer_of(**settings)
-    trainer.guard.detector = Suspicion(clients=3)
+    trainer.guard.detectors = (Suspicion(clients=3),)
     return trainer
 
 
@@ -63,6 +63,32 @@ def test_a_verdict_falls_at_the_end_of_every_epoch_by_default():
     verdicts = [d.ruling.verdict for d in trainer.run() if d.turn.ends_epoch]
     assert len(verdicts) == len(trainer.progress.verdicts) == 3
     assert all(verdict.clients == (0, 1, 2) for verdict in verdicts)
+
+
+def test_several_detectors_judge_one_run_as_each_would_alone():
+    names = ["cosine-code", "contra", "cosine-output"]
+    together = trainer_of(detector=",".join(names))
+    alone = [trainer_of(detector=name) for name in names]
+    for trainer in (together, *alone):
+        list(trainer.run())
+    for place, verdict in enumerate(together.progress.verdicts):
+        expected = [trainer.progress.verdicts[place] for trainer in alone]
+        others = verdict["others"]
+        assert [seen["detector"] for seen in (verdict, *others)] == names
+        assert {**verdict, "others": []} == expected[0]
+        for seen, own in zip(others, expected[1:], strict=True):
+            assert seen.items() <= own.items()
+
+
+def test_only_the_first_of_several_detectors_acts():
+    quiet, suspicion = trainer_of(on_flag="skip").guard.detector, Suspicion(clients=3)
+    undone = []
+    for detectors in ((quiet, suspicion), (suspicion, quiet)):
+        trainer = trainer_of(on_flag="skip", threshold=1e9)
+        quiet.threshold, trainer.guard.detectors = 1e9, detectors
+        list(trainer.run())
+        undone.append(trainer.progress.undone_turns)
+    assert undone == [[], [0, 3, 0]]
 
 
 def test_verdicts_can_fall_more_often():
@@ -132,6 +158,7 @@ def test_safesplit_goes_back_to_a_stored_turn_bit_for_bit(monkeypatch):
         {"detector": "cosine-code", "on_flag": "skip", "threshold": 0.5},
         {"detector": "foolsgold", "on_flag": "skip", "detect_every": 2},
         {"detector": "safesplit", "on_flag": "skip"},
+        {"detector": "cosine-code,contra,foolsgold", "on_flag": "skip", "sides": "one"},
     ],
 )
 @pytest.mark.parametrize("stop_after", [4, 13])
@@ -163,4 +190,4 @@ def test_a_stopped_run_stays_stopped(tmp_path):
 def test_safesplit_accuses_nobody_and_cannot_stop_a_run():
     guard = trainer_of(detector="safesplit").guard
     with pytest.raises(ConfigError, match="on_flag must be warn or skip"):
-        Guard(guard.detector, guard.collector, torch.nn.Linear(1, 1), on_flag="stop")
+        Guard(guard.detectors, guard.collector, torch.nn.Linear(1, 1), on_flag="stop")

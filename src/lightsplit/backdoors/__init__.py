@@ -7,6 +7,8 @@ from lightsplit.backdoors.detectors import (
     Detector,
     Verdict,
     make_detector,
+    make_detectors,
+    parse_detectors,
 )
 from lightsplit.backdoors.evidence import (
     Evidence,
@@ -39,5 +41,7 @@ __all__ = [
     "draw_malicious",
     "flat_weights",
     "make_detector",
+    "make_detectors",
+    "parse_detectors",
     "score_detection",
 ]

@@ -19,13 +19,24 @@ def verdict_text(job: Job, done: TurnDone) -> str:
 
 
 def flags_text(verdict: dict[str, Any], on_flag: str, names: dict[int, str]) -> str:
-    """Return a line about a verdict, as it is recorded, if it flags somebody."""
-    if not verdict["flagged"]:
-        return ""
+    """Return a line about a verdict, as it is recorded, if it flags somebody.
+
+    Where several detectors judge, each has its name; only the first one acts.
+    """
+    others = verdict.get("others", [])
+    texts = []
+    for seen in (verdict, *others):
+        if seen["flagged"]:
+            whose = f"{seen['detector']} " if others else ""
+            action = _ACTIONS[on_flag] if seen is verdict else ""
+            texts.append(f"{whose}{_flags(seen, names)}{action}")
+    return f"round {verdict['round']}: {'; '.join(texts)}" if texts else ""
+
+
+def _flags(verdict: dict[str, Any], names: dict[int, str]) -> str:
     scores = dict(zip(verdict["clients"], verdict["scores"], strict=True))
     who = ", ".join(f"{names[c]} ({scores[c]:.1f})" for c in verdict["flagged"])
-    limit = f"threshold {verdict['threshold']:.3g}"
-    return f"round {verdict['round']}: flagged {who}, {limit}{_ACTIONS[on_flag]}"
+    return f"flagged {who}, threshold {verdict['threshold']:.3g}"
 
 
 def score_text(coordinator: Coordinator, client: int) -> str:
@@ -34,11 +45,15 @@ def score_text(coordinator: Coordinator, client: int) -> str:
     if not verdicts or client not in verdicts[-1]["clients"]:
         return "–"
     last = verdicts[-1]
-    score = last["scores"][last["clients"].index(client)]
+    scores = [_marked_score(seen, client) for seen in (last, *last.get("others", []))]
     undone = coordinator.progress.undone_turns
-    flag = " flagged" if client in last["flagged"] else ""
     skipped = f", {undone[client]} undone" if undone and undone[client] else ""
-    return f"{score:.1f}{flag}{skipped}"
+    return f"{' · '.join(scores)}{skipped}"
+
+
+def _marked_score(verdict: dict[str, Any], client: int) -> str:
+    score = verdict["scores"][verdict["clients"].index(client)]
+    return f"{score:.1f}{' flagged' if client in verdict['flagged'] else ''}"
 
 
 def findings(record: dict[str, Any]) -> dict[str, str]:
@@ -58,6 +73,10 @@ def findings(record: dict[str, Any]) -> dict[str, str]:
         )
         if detection["f1"] is not None:
             rows["detection F1"] = f"{detection['f1']:.2f}"
+        for other in detection.get("others", []):
+            rows[f"flagged by {other['detector']}"] = _names(other["flagged"]) + (
+                "" if other["f1"] is None else f" (F1 {other['f1']:.2f})"
+            )
     if inspection := record["inspection"]:
         rows["alarms at clients"] = alarms_text(inspection)
     if hijack := record["hijack"]:

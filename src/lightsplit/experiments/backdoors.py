@@ -1,6 +1,5 @@
-"""The backdoor part of an experiment: who plants what, who watches, how it came out."""
+"""The backdoor part of an experiment: who plants what, who watches, if it works."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,13 +11,12 @@ from lightsplit.backdoors import (
     Trials,
     Trigger,
     check_collectable,
-    make_detector,
-    score_detection,
+    make_detectors,
 )
 from lightsplit.experiments.config import FACTS, Experiment
 from lightsplit.protocol import Contract
 from lightsplit.runtime import Client, Server
-from lightsplit.training import Guard, Progress, evaluate
+from lightsplit.training import Guard, evaluate
 from lightsplit.training.evaluation import LabelledBatches
 from lightsplit.training.worker import Source
 
@@ -53,19 +51,20 @@ def make_guard(
     """Return what watches the clients, if anything does."""
     if not experiment.detector:
         return None
-    detector = make_detector(
-        experiment.detector,
+    detectors = make_detectors(
+        experiment.detectors(),
         clients=experiment.clients,
         **experiment.detector_options(),
     )
+    needs = frozenset().union(*(detector.needs for detector in detectors))
     reading = MessageReading(
         server.side.codec, server.side.output_codec, server.formats
     )
-    check_collectable(detector.needs, contract, reading)
+    check_collectable(needs, contract, reading)
     backbone = server.side.modules["backbone"]
     return Guard(
-        detector,
-        EvidenceCollector(detector.needs, reading, backbone),
+        detectors,
+        EvidenceCollector(needs, reading, backbone),
         backbone,
         on_flag=experiment.on_flag,
         every=experiment.detect_every,
@@ -96,41 +95,3 @@ def success_rate(clients: Sequence[Client], trials: LabelledBatches) -> float | 
     if not any(True for _ in trials):
         return None
     return evaluate(clients, trials).accuracy
-
-
-def detection_record(
-    experiment: Experiment, progress: Progress, *, knows_truth: bool = True
-) -> dict[str, Any] | None:
-    """Return the last verdict and how good it was, in words of record.json.
-
-    A server that is not told who is malicious cannot say how good it was.
-    """
-    if not experiment.detector or not progress.verdicts:
-        return None
-    last = progress.verdicts[-1]
-    scores: list[float | None] = [None] * experiment.clients
-    for client, score in zip(last["clients"], last["scores"], strict=True):
-        scores[client] = score
-    quality = score_detection(last["flagged"], experiment.malicious_indices())
-    return {
-        "detector": experiment.detector,
-        "on_flag": experiment.on_flag,
-        "threshold": last["threshold"],
-        "false_alarm_rate": last["false_alarm_rate"],
-        "scores": scores,
-        "flagged": last["flagged"],
-        "most_suspicious": _highest(scores),
-        "times_flagged": [
-            sum(client in verdict["flagged"] for verdict in progress.verdicts)
-            for client in range(experiment.clients)
-        ],
-        "verdicts": len(progress.verdicts),
-        "undone_turns": progress.undone_turns or [0] * experiment.clients,
-        **{k: v if knows_truth else None for k, v in quality._asdict().items()},
-    }
-
-
-def _highest(scores: list[float | None]) -> int | None:
-    """Return whose score is the highest; None where nobody stands out."""
-    known = [-math.inf if score is None else score for score in scores]
-    return known.index(max(known)) if len(set(known)) > 1 else None

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from lightsplit.backdoors import DETECTORS, INSPECTORS, TRIGGERS, draw_malicious
+from lightsplit.backdoors import INSPECTORS, TRIGGERS, draw_malicious, parse_detectors
 from lightsplit.codecs import CODECS, OUTPUT_CODECS
 from lightsplit.data import DATASETS
 from lightsplit.errors import ConfigError
@@ -176,7 +176,11 @@ class Experiment(BaseModel):
     twin: bool = Field(
         False, description="train without poison too, for the backdoor's base rate"
     )
-    detector: str = Field("", description="what watches the clients; empty: nothing")
+    detector: str = Field(
+        "",
+        description="what watches the clients, or several such as cosine-code,contra, "
+        "of which the first acts; empty: nothing",
+    )
     on_flag: Literal["warn", "skip", "stop"] = Field(
         "warn", description="a flagged client: say so, undo its turns, or end the run"
     )
@@ -229,6 +233,7 @@ class Experiment(BaseModel):
         names_nobody = not (data.get("malicious") or data.get("malicious_clients"))
         if data.get("trigger", "") != "" and names_nobody:
             data["malicious"] = 0.1
+        data["detector"] = ",".join(parse_detectors(str(data.get("detector", ""))))
         classes = FACTS[dataset][1] if dataset in FACTS else 0
         return data | resolve_wire(data, classes)
 
@@ -271,9 +276,7 @@ class Experiment(BaseModel):
 
     @model_validator(mode="after")
     def _check_detector(self) -> "Experiment":
-        if self.detector:
-            DETECTORS.get(self.detector)
-        elif self.on_flag != "warn":
+        if not self.detectors() and self.on_flag != "warn":
             raise ValueError(f"on_flag {self.on_flag} needs a detector")
         if self.on_flag == "skip" and self.hand_off != "fp32":
             raise ValueError(
@@ -287,17 +290,21 @@ class Experiment(BaseModel):
             )
         return self
 
+    def detectors(self) -> tuple[str, ...]:
+        """Return the names of all detectors; the first one acts, the others watch."""
+        return parse_detectors(self.detector)
+
     def malicious_indices(self) -> tuple[int, ...]:
         """Return which clients are malicious, in order; none without a trigger."""
         return draw_malicious(
             self.malicious_clients or self.malicious if self.trigger else 0,
             clients=self.clients,
-            spared=self.trusted_client if self.detector == "fltrust" else None,
+            spared=self.trusted_client if "fltrust" in self.detectors() else None,
             seed=self.seed,
         )
 
     def detector_options(self) -> dict[str, Any]:
-        """Return the detector's own settings, those left open omitted."""
+        """Return the detectors' own settings, those left open omitted."""
         options = {
             "threshold": self.threshold,
             "false_alarm_rate": self.false_alarm_rate,
@@ -306,7 +313,7 @@ class Experiment(BaseModel):
         }
         chosen = {name: value for name, value in options.items() if value}
         return chosen | (
-            {"trusted": self.trusted_client} if self.detector == "fltrust" else {}
+            {"trusted": self.trusted_client} if "fltrust" in self.detectors() else {}
         )
 
     def codec_options(self) -> dict[str, Any]:

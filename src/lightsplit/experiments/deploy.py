@@ -7,10 +7,11 @@ from typing import Any
 
 from lightsplit.errors import TransportError
 from lightsplit.experiments import pieces
-from lightsplit.experiments.backdoors import detection_record, make_guard, poisoned
+from lightsplit.experiments.backdoors import make_guard, poisoned
 from lightsplit.experiments.build import split_data
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.cuts import make_cuts
+from lightsplit.experiments.detection import detection_record
 from lightsplit.experiments.inspection import inspection_record, make_inspector
 from lightsplit.experiments.record import (
     count_parameters,
@@ -103,6 +104,7 @@ def serve_experiment(  # noqa: PLR0913
             ),
         }
     )
+    folder.write_verdicts(coordinator.progress.verdicts)
     folder.write_record(record)
     return record
 

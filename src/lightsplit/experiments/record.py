@@ -10,9 +10,10 @@ import torch
 from torch import nn
 
 from lightsplit.codecs import Codec, OutputCodec
-from lightsplit.experiments.backdoors import detection_record, measure_backdoor
+from lightsplit.experiments.backdoors import measure_backdoor
 from lightsplit.experiments.build import Job
 from lightsplit.experiments.config import Experiment
+from lightsplit.experiments.detection import detection_record
 from lightsplit.experiments.inspection import SHOWN, hijack_record, inspection_record
 from lightsplit.protocol import STEP_KINDS, Contract
 from lightsplit.protocol.messages import LOSS_BYTES

@@ -58,6 +58,7 @@ def run(
     record: dict[str, Any] = finite({**make_record(job), **_audit_of(folder, job)})
     if experiment.twin:
         record["backdoor"]["base_rate"] = base_rate(experiment, data_dir)
+    folder.write_verdicts(job.trainer.progress.verdicts)
     folder.write_record(record)
     return record
 

@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 from lightsplit.reports.runs import Run
 
 STEP_KINDS = ("code", "output", "output_gradient", "code_gradient")
-SETTING = ("dataset", "model", "cut", "topology", "heads", "clients", "alpha")
+SETTING = (
+    *("dataset", "model", "cut", "topology", "heads", "clients", "alpha"),
+    *("trigger", "malicious", "malicious_clients", "poison_ratio"),
+)
 SCHEDULE = ("epochs", "max_steps", "train_limit", "test_limit", "batch_size", "lr")
 
 

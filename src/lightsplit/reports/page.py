@@ -16,6 +16,7 @@ from typing import Any
 import jinja2
 
 from lightsplit.reports.audits import audit_tables
+from lightsplit.reports.backdoors import backdoor_parts
 from lightsplit.reports.cautions import Caution, find_cautions
 from lightsplit.reports.figures import (
     Picture,
@@ -38,19 +39,17 @@ class Report:
     title: str
     groups: list[Group]
     cautions: list[Caution]
-    tables: list[Table]
-    pictures: list[Picture]
+    parts: list[Table | Picture]  # in the order of the page
 
     @property
-    def parts(self) -> list[Table | Picture]:
-        """Tables and pictures in the order of the page: the first of each first."""
-        first, rest = slice(0, 1), slice(1, None)
-        return [
-            *self.tables[first],
-            *self.pictures[first],
-            *self.tables[rest],
-            *self.pictures[rest],
-        ]
+    def tables(self) -> list[Table]:
+        """The tables among the parts."""
+        return [part for part in self.parts if isinstance(part, Table)]
+
+    @property
+    def pictures(self) -> list[Picture]:
+        """The pictures among the parts."""
+        return [part for part in self.parts if isinstance(part, Picture)]
 
 
 def make_report(
@@ -58,15 +57,25 @@ def make_report(
 ) -> Report:
     """Return the report on ``runs``."""
     groups = group_runs(runs)
-    pictures = [draw(groups) for draw in (tradeoff, curves, traffic, histograms)]
-    tables = [*paper_tables(groups), *audit_tables(groups)]
     return Report(
         title=title or "LightSplit report",
         groups=groups,
         cautions=find_cautions(groups, problems),
-        tables=[overview(groups), *tables] if groups else [],
-        pictures=[picture for picture in pictures if picture is not None],
+        parts=_parts(groups) if groups else [],
     )
+
+
+def _parts(groups: list[Group]) -> list[Table | Picture]:
+    """Return tables and pictures, what belongs together side by side."""
+    parts = [
+        overview(groups),
+        tradeoff(groups),
+        *paper_tables(groups),
+        *audit_tables(groups),
+        *backdoor_parts(groups),
+        *(draw(groups) for draw in (curves, traffic, histograms)),
+    ]
+    return [part for part in parts if part is not None]
 
 
 def write_page(report: Report, path: Path) -> None:
@@ -83,7 +92,10 @@ def write_page(report: Report, path: Path) -> None:
         report=report,
         facts=_facts(report.groups),
         machines=_machines(report.groups),
-        pictures=[(picture, picture.svg()) for picture in report.pictures],
+        parts=[
+            (part, part.svg() if isinstance(part, Picture) else "")
+            for part in report.parts
+        ],
         grids=_grids(report.groups),
     )
     atomic.write_text(path, page)

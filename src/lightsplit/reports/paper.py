@@ -36,6 +36,18 @@ def read_figures() -> list[Figure]:
     ]
 
 
+def value_beside(spread: Spread | None, paper: float | None) -> Value:
+    """Return our figure with the paper's and the difference below it."""
+    if spread is None:
+        return Value("–", -1e9, below="" if paper is None else f"paper {paper:g}")
+    deviation = f" ± {spread.deviation:.2f}" if spread.seeds > 1 else ""
+    text = f"{spread.mean:.2f}{deviation}"
+    if paper is None:
+        return Value(text, spread.mean)
+    difference = spread.mean - paper
+    return Value(text, spread.mean, below=f"paper {paper:g} ({difference:+.2f})")
+
+
 def _parse(name: str, value: str) -> float | str:
     """Return a number as such; a cut may be called ``2`` and is a name all the same."""
     if name == "cut":
@@ -66,7 +78,7 @@ def _table(
             place = (row, column)
             spread = _figure(shape, ours.get(place), groups)
             paper = theirs.get(place, {}).get("value")
-            values.append(_value(spread, paper))
+            values.append(value_beside(spread, paper))
             lines.append(_csv_line(shape, place, spread, paper))
         first = (Value(_text(n, v), v) for n, v in zip(shape.rows, row, strict=True))
         shown.append((*first, *values))
@@ -90,6 +102,8 @@ def _ours(shape: Shape, groups: Sequence[Group]) -> dict[Place, Group]:
 
 
 def _belongs(shape: Shape, settings: Figure) -> bool:
+    if settings.get("trigger") or settings.get("hijack"):
+        return False
     if any(settings.get(name) not in allowed for name, allowed in shape.where):
         return False
     if settings["codec"] != "lightsplit-l" or "hidden" in shape.columns:
@@ -152,17 +166,6 @@ def _scaled(spread: Spread | None, factor: float) -> Spread | None:
     if spread is None:
         return None
     return Spread(spread.mean * factor, spread.deviation * factor, spread.seeds)
-
-
-def _value(spread: Spread | None, paper: float | None) -> Value:
-    if spread is None:
-        return Value("–", -1e9, below="" if paper is None else f"paper {paper:g}")
-    deviation = f" ± {spread.deviation:.2f}" if spread.seeds > 1 else ""
-    text = f"{spread.mean:.2f}{deviation}"
-    if paper is None:
-        return Value(text, spread.mean)
-    difference = spread.mean - paper
-    return Value(text, spread.mean, below=f"paper {paper:g} ({difference:+.2f})")
 
 
 def _csv_line(

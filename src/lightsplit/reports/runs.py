@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,14 @@ class Run:
         record: the final figures (docs/record.md).
         metrics: one line per evaluation.
         images: pictures that an audit left.
+        verdicts: one line per verdict of its detectors.
     """
 
     path: Path
     record: dict[str, Any]
     metrics: list[dict[str, Any]]
     images: list[Path]
+    verdicts: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -83,7 +85,13 @@ def read_run(path: Path) -> Run:
     if missing:
         raise RunError(f"{folder.record_file} is damaged: no {', '.join(missing)}")
     images = sorted((path / "images").glob("*.png"))
-    return Run(path, record, _read_metrics(folder.metrics_file), images)
+    return Run(
+        path,
+        record,
+        _read_lines(folder.metrics_file),
+        images,
+        _read_lines(folder.verdicts_file),
+    )
 
 
 def _run_folders(place: Path) -> list[Path]:
@@ -92,7 +100,7 @@ def _run_folders(place: Path) -> list[Path]:
     return sorted(file.parent for file in place.rglob("experiment.toml"))
 
 
-def _read_metrics(file: Path) -> list[dict[str, Any]]:
+def _read_lines(file: Path) -> list[dict[str, Any]]:
     """Return the whole lines; a crash may have left half of the last one."""
     if not file.is_file():
         return []

@@ -11,6 +11,7 @@ SHOWN_SETTINGS = (
     *("dataset", "model", "cut", "topology", "heads", "clients", "alpha"),
     *("codec", "ratio", "projection", "scale", "hidden", "wcc"),
     *("epochs", "max_steps", "train_limit", "test_limit"),
+    *("trigger", "malicious", "poison_ratio"),
 )
 
 
@@ -108,6 +109,9 @@ def setting_text(settings: dict[str, Any]) -> str:
     spread_of = f"Dirichlet {settings['alpha']:g}" if settings["alpha"] else "IID"
     words = [settings["cut"], settings["heads"], f"n={settings['clients']}", spread_of]
     words += ["vanilla"] if settings["topology"] == "vanilla" else []
+    if settings.get("trigger"):
+        share, ratio = settings["malicious"], settings["poison_ratio"]
+        words.append(f"{settings['trigger']} μ={share:g} p={ratio:g}")
     return " · ".join(words)
 
 

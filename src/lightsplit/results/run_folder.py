@@ -3,6 +3,7 @@
 experiment.toml   every setting; ``lightsplit train experiment.toml`` repeats the run
 record.json       the final figures (docs/record.md)
 metrics.jsonl     one line per evaluation
+verdicts.jsonl    one line per verdict of the detectors, where there are any
 model.safetensors the trained model under its own parameter names
 checkpoint/       what a resumed run continues from
 images/           pictures that an audit leaves
@@ -28,6 +29,7 @@ class RunFolder:
         self.experiment_file = path / "experiment.toml"
         self.record_file = path / "record.json"
         self.metrics_file = path / "metrics.jsonl"
+        self.verdicts_file = path / "verdicts.jsonl"
         self.checkpoint = path / "checkpoint"
         self.images = path / "images"
 
@@ -81,10 +83,18 @@ class RunFolder:
 
     def write_metrics(self, lines: Iterable[dict[str, Any]]) -> None:
         """Replace metrics.jsonl by ``lines``."""
-        text = "".join(json.dumps(finite(line)) + "\n" for line in lines)
-        write_text(self.metrics_file, text)
+        write_text(self.metrics_file, "".join(map(_json_line, lines)))
 
     def append_metrics(self, line: dict[str, Any]) -> None:
         """Add one line to metrics.jsonl."""
         with self.metrics_file.open("a") as file:
-            file.write(json.dumps(finite(line)) + "\n")
+            file.write(_json_line(line))
+
+    def write_verdicts(self, lines: Iterable[dict[str, Any]]) -> None:
+        """Write verdicts.jsonl; nothing where nobody judged."""
+        if text := "".join(map(_json_line, lines)):
+            write_text(self.verdicts_file, text)
+
+
+def _json_line(line: dict[str, Any]) -> str:
+    return json.dumps(finite(line)) + "\n"

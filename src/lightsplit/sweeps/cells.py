@@ -44,6 +44,8 @@ class Cell:
         words += [f"alpha{run.alpha:g}"] if run.alpha else ["iid"]
         words += [f"wcc{run.wcc:g}"] if run.wcc else []
         words += [f"m{run.hidden}"] if run.hidden else []
+        if run.trigger:
+            words += [run.trigger, f"mu{run.malicious:g}", f"p{run.poison_ratio:g}"]
         return "-".join([*words, f"s{run.seed}"])
 
     @property

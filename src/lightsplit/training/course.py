@@ -289,7 +289,7 @@ class Course:
             capture=self._capture,
         )
         if ruling.verdict is not None:
-            self.progress.note_verdict(turn.round + 1, ruling.verdict)
+            self.progress.note_verdict(turn.round + 1, ruling.verdict, ruling.others)
         if ruling.restore is not None:
             self._put_back(ruling.restore)
             self.progress.note_undone(order.client)

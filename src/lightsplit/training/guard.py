@@ -9,10 +9,13 @@
 Verdicts fall at the end of a window of rounds, when every client has had its turns:
 only then are they comparable. So what a client did before it was flagged stays done.
 Only a detector that judges turns (SafeSplit) undoes the very turn that it sets aside.
+
+Of several detectors the first one acts; the others judge the same evidence and are told
+and recorded beside it.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -35,19 +38,21 @@ class Ruling(NamedTuple):
     """What follows from a turn.
 
     Attributes:
-        verdict: the new one, at the end of a window.
+        verdict: the new one of the detector that acts, at the end of a window.
         restore: the state to go back to, where the turn is to be undone.
+        others: the verdicts of the detectors that only watch, on the same evidence.
     """
 
     verdict: Verdict | None = None
     restore: State | None = None
+    others: tuple[Verdict, ...] = ()
 
 
 class Guard:
-    """A detector with its evidence, and the rule for what it flags.
+    """Detectors with their evidence, and the rule for what the first one flags.
 
     Args:
-        detector: that judges.
+        detectors: that judge; the first one acts, the others only watch.
         collector: through which the messages pass.
         backbone: whose weights a detector that judges turns looks at.
         on_flag: what to do about a flagged client.
@@ -56,27 +61,33 @@ class Guard:
 
     def __init__(
         self,
-        detector: Detector,
+        detectors: Sequence[Detector],
         collector: EvidenceCollector,
         backbone: nn.Module,
         *,
         on_flag: OnFlag = "warn",
         every: int = 0,
     ) -> None:
-        if detector.judges_turns and on_flag == "stop":
+        first = detectors[0]
+        if first.judges_turns and on_flag == "stop":
             raise ConfigError(
-                f"{detector.name} sets turns aside and accuses nobody: "
+                f"{first.name} sets turns aside and accuses nobody: "
                 "on_flag must be warn or skip"
             )
-        self.detector = detector
+        self.detectors = tuple(detectors)
         self.collector = collector
         self.on_flag = on_flag
         self.every = every
         self.flagged: tuple[int, ...] = ()
         self._backbone = backbone
-        self._turns: deque[tuple[Evidence, State]] = deque(maxlen=detector.clients)
+        self._turns: deque[tuple[Evidence, State]] = deque(maxlen=first.clients)
         self._weights_before: Tensor | None = None
         self._state_before: State | None = None
+
+    @property
+    def detector(self) -> Detector:
+        """The detector that acts."""
+        return self.detectors[0]
 
     @property
     def is_stopping(self) -> bool:
@@ -97,13 +108,16 @@ class Guard:
         if self.detector.judges_turns:
             return self._judge_turn(client, ends_window, capture)
         restore, self._state_before = self._state_before, None
-        return Ruling(self._judge_window() if ends_window else None, restore)
+        if not ends_window:
+            return Ruling(restore=restore)
+        verdict, *others = self._judge_window()
+        return Ruling(verdict, restore, tuple(others))
 
     def state(self) -> State:
         """Return everything that verdicts to come depend on, for a checkpoint."""
         known = {
             "evidence": self.collector.state(),
-            "detector": self.detector.state(),
+            **{room: judge.state() for room, judge in self._rooms().items()},
             "flagged": {str(client): torch.ones(()) for client in self.flagged},
             **{f"turn-{age}": _packed(*turn) for age, turn in enumerate(self._turns)},
         }
@@ -120,16 +134,23 @@ class Guard:
             room, name = key.split("/", 1)
             rooms.setdefault(room, {})[name] = tensor
         self.collector.load(rooms.get("evidence", {}))
-        self.detector.load(rooms.get("detector", {}))
+        for room, judge in self._rooms().items():
+            judge.load(rooms.get(room, {}))
         self.flagged = tuple(sorted(map(int, rooms.get("flagged", {}))))
         ages = sum(room.startswith("turn-") for room in rooms)
         self._turns.extend(_unpacked(rooms[f"turn-{age}"]) for age in range(ages))
 
-    def _judge_window(self) -> Verdict:
-        verdict = self.detector.judge(self.collector.window())
+    def _rooms(self) -> dict[str, Detector]:
+        """Return where in a checkpoint each detector keeps what it remembers."""
+        watching = {f"watching-{judge.name}": judge for judge in self.detectors[1:]}
+        return {"detector": self.detector, **watching}
+
+    def _judge_window(self) -> list[Verdict]:
+        window = self.collector.window()
+        verdicts = [judge.judge(window) for judge in self.detectors]
         self.collector.clear()
-        self.flagged = verdict.flagged
-        return verdict
+        self.flagged = verdicts[0].flagged
+        return verdicts
 
     def _judge_turn(
         self, client: int, ends_window: bool, capture: Callable[[], State]

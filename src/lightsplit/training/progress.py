@@ -1,5 +1,6 @@
 """How far a run has come: all that a resumed run must know besides the weights."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -24,7 +25,7 @@ class Progress:
         loss_sum, loss_samples: of the training loss since the last evaluation.
         history: one line per evaluation, as in metrics.jsonl.
         bytes: by kind.
-        verdicts: of the detector, one per window.
+        verdicts: one per window, with those of detectors that only watch in "others".
         undone_turns: of each client, by order of the detector; empty if there are none.
     """
 
@@ -85,17 +86,16 @@ class Progress:
         )
         self.loss_sum, self.loss_samples = 0.0, 0
 
-    def note_verdict(self, round_number: int, verdict: Verdict) -> None:
-        """Add a verdict that fell at the end of a round."""
+    def note_verdict(
+        self, round_number: int, verdict: Verdict, others: Sequence[Verdict] = ()
+    ) -> None:
+        """Add a verdict that fell at the end of a round, and what others said then."""
         self.verdicts.append(
             {
                 "round": round_number,
                 "step": self.steps,
-                "clients": list(verdict.clients),
-                "scores": list(verdict.scores),
-                "flagged": list(verdict.flagged),
-                "threshold": verdict.threshold,
-                "false_alarm_rate": verdict.false_alarm_rate,
+                **_plain(verdict),
+                "others": list(map(_plain, others)),
             }
         )
 
@@ -104,3 +104,14 @@ class Progress:
         if not self.undone_turns:
             self.undone_turns = [0] * len(self.client_steps)
         self.undone_turns[client] += 1
+
+
+def _plain(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "detector": verdict.detector,
+        "clients": list(verdict.clients),
+        "scores": list(verdict.scores),
+        "flagged": list(verdict.flagged),
+        "threshold": verdict.threshold,
+        "false_alarm_rate": verdict.false_alarm_rate,
+    }

@@ -137,7 +137,7 @@ class Trainer:
             turn.client, ends_window=ends_window, capture=self._capture
         )
         if ruling.verdict is not None:
-            self.progress.note_verdict(turn.round + 1, ruling.verdict)
+            self.progress.note_verdict(turn.round + 1, ruling.verdict, ruling.others)
         if ruling.restore is not None:
             snapshot.put_back(self._sides(), ruling.restore)
             self.progress.note_undone(turn.client)

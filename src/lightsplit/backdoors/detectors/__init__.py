@@ -16,6 +16,7 @@ from lightsplit.backdoors.detectors.cosine import (
 )
 from lightsplit.backdoors.detectors.fltrust import FLTrust
 from lightsplit.backdoors.detectors.safesplit import SafeSplit
+from lightsplit.backdoors.detectors.several import make_detectors, parse_detectors
 from lightsplit.backdoors.detectors.sybils import Contra, FoolsGold
 
 __all__ = [
@@ -30,4 +31,6 @@ __all__ = [
     "SafeSplit",
     "Verdict",
     "make_detector",
+    "make_detectors",
+    "parse_detectors",
 ]

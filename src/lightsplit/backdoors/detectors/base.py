@@ -4,7 +4,8 @@
 
 Most detectors compare the clients with each other at the end of a window of rounds, on
 one piece of evidence each. One that ``judges_turns`` is asked after every turn instead,
-about the last turns, one piece of evidence each.
+about the last turns, one piece of evidence each. ``detectors/several.py`` has what
+holds for several detectors over the same evidence.
 """
 
 import inspect
@@ -29,12 +30,14 @@ class Verdict(NamedTuple):
         threshold: a score above it is flagged.
         false_alarm_rate: of verdicts on honest clients alone, the simulated share with
             any flag; None where nobody has simulated it.
+        detector: whose verdict it is.
     """
 
     clients: tuple[int, ...]
     scores: tuple[float, ...]
     threshold: float
     false_alarm_rate: float | None = None
+    detector: str = ""
 
     @property
     def flags(self) -> tuple[bool, ...]:
@@ -80,9 +83,8 @@ class Detector(ABC):
         scores = self.score(evidence)
         if not all(map(math.isfinite, scores)):
             raise ConfigError(f"{self.name} got evidence that is not finite")
-        return Verdict(
-            tuple(piece.client for piece in evidence), tuple(scores), self.threshold
-        )
+        clients = tuple(piece.client for piece in evidence)
+        return Verdict(clients, tuple(scores), self.threshold, detector=self.name)
 
     def state(self) -> dict[str, Tensor]:
         """Return what the detector remembers between verdicts, for a checkpoint."""
@@ -97,9 +99,12 @@ DETECTORS: Registry[Detector] = Registry("detector")
 
 def make_detector(name: str, *, clients: int, **options: object) -> Detector:
     """Return the detector called ``name``, or say which options are not its own."""
-    made_by = DETECTORS.get(name)
-    known = inspect.signature(made_by).parameters
-    foreign = sorted(set(options) - set(known))
+    foreign = sorted(set(options) - option_names(name))
     if foreign:
         raise ConfigError(f"{', '.join(foreign)}: not a setting of detector {name!r}")
     return DETECTORS.create(name, clients=clients, **options)
+
+
+def option_names(name: str) -> set[str]:
+    """Return what the detector called ``name`` can be told."""
+    return set(inspect.signature(DETECTORS.get(name)).parameters)

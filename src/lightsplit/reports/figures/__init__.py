@@ -1,9 +1,17 @@
 """The pictures of a report."""
 
 from lightsplit.reports.figures.curves import curves
+from lightsplit.reports.figures.detection import detection_pictures
 from lightsplit.reports.figures.drawing import Picture
 from lightsplit.reports.figures.histograms import histograms
 from lightsplit.reports.figures.tradeoff import tradeoff
 from lightsplit.reports.figures.traffic import traffic
 
-__all__ = ["Picture", "curves", "histograms", "tradeoff", "traffic"]
+__all__ = [
+    "Picture",
+    "curves",
+    "detection_pictures",
+    "histograms",
+    "tradeoff",
+    "traffic",
+]

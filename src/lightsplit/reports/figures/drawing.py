@@ -74,9 +74,11 @@ class Picture:
         return buffer.getvalue()
 
 
-def panels(titles: Sequence[str], ink: str) -> tuple[Figure, list[Axes]]:
-    """Return a figure with one small plot per title, at most three in a row."""
-    columns = min(3, len(titles))
+def panels(
+    titles: Sequence[str], ink: str, *, columns: int = 3
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with one small plot per title, at most so many in a row."""
+    columns = min(columns, len(titles))
     rows = -(-len(titles) // columns)
     figure = Figure(
         figsize=(PANEL_WIDTH * columns, PANEL_HEIGHT * rows), layout="constrained"
