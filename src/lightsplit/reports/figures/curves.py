@@ -7,10 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lightsplit.reports.figures.drawing import (
-    PANELS,
     Picture,
     by_setting,
     colour,
+    first_panels,
     legend,
     panels,
 )
@@ -25,7 +25,7 @@ def curves(groups: Sequence[Group]) -> Picture | None:
     drawn = [group for group in groups if _points(group)]
     if not drawn:
         return None
-    settings = list(by_setting(drawn).values())[:PANELS]
+    settings = list(by_setting(drawn).values())
     lines = [
         _line(group, step, accuracy)
         for members in settings
@@ -35,8 +35,9 @@ def curves(groups: Sequence[Group]) -> Picture | None:
     note = (
         "Accuracy on the test set after so many steps of all clients, mean over seeds."
     )
+    shown, note = first_panels(settings, note)
     return Picture(
-        "curves", "Training curves", note, lambda ink: _draw(settings, ink), lines
+        "curves", "Training curves", note, lambda ink: _draw(shown, ink), lines
     )
 
 

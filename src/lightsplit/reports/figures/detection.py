@@ -8,7 +8,13 @@ from matplotlib.figure import Figure
 
 from lightsplit.reports.detections import Sight, detectors, over_seeds, sights
 from lightsplit.reports.families import FACTORS, Family, factor_order, factor_text
-from lightsplit.reports.figures.drawing import PANELS, Picture, colour, legend, panels
+from lightsplit.reports.figures.drawing import (
+    Picture,
+    colour,
+    first_panels,
+    legend,
+    panels,
+)
 from lightsplit.reports.groups import Group, Spread
 
 # the cosine detectors' score is the paper's |MAD-z|; what each of them looks at
@@ -34,12 +40,12 @@ def detection_pictures(families: Sequence[Family]) -> list[Picture]:
 
 
 def _picture(poisoned: Sequence[Family], detector: str) -> Picture:
-    shown = [
+    found = [
         panel
         for family in poisoned
         for factor in FACTORS
         if len((panel := _panel(family, factor, detector)).values) > 1
-    ][:PANELS]
+    ]
     signal = SIGNALS.get(detector)
     what = f"|MAD-z| on the {signal}" if signal else f"scores by {detector}"
     note = (
@@ -50,7 +56,8 @@ def _picture(poisoned: Sequence[Family], detector: str) -> Picture:
         "logarithmic above."
     )
     title = f"Backdoors: {what}"
-    lines = [line for panel in shown for line in _lines(panel, detector)]
+    lines = [line for panel in found for line in _lines(panel, detector)]
+    shown, note = first_panels(found, note)
     return Picture(
         f"detection-{detector}",
         title,

@@ -8,13 +8,15 @@ import io
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lightsplit.reports.groups import Group
+
+T = TypeVar("T")
 
 COLOURS = {
     "raw": "#8a8f98",
@@ -24,7 +26,7 @@ COLOURS = {
     "topk": "#a259c4",
 }
 OTHER_COLOUR = "#c0506f"
-PANELS = 12  # more than so many settings are in the CSV only
+PANELS = 12  # the rest is in the CSV only
 PAGE_INK = "#010203"
 FILE_INK = "#222222"
 PANEL_WIDTH, PANEL_HEIGHT = 4.2, 3.1
@@ -72,6 +74,13 @@ class Picture:
                 metadata={"Date": None} if kind == "svg" else None,
             )
         return buffer.getvalue()
+
+
+def first_panels(found: list[T], note: str) -> tuple[list[T], str]:
+    """Return as many as can be looked at, and the note, which tells of the others."""
+    if len(found) > PANELS:
+        note = f"{note} The first {PANELS} of {len(found)} are drawn; the CSV has all."
+    return found[:PANELS], note
 
 
 def panels(

@@ -8,7 +8,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from lightsplit.reports.figures.drawing import PANELS, Picture, colour, panels
+from lightsplit.reports.figures.drawing import Picture, colour, first_panels, panels
 from lightsplit.reports.groups import Group
 from lightsplit.reports.runs import Run
 
@@ -21,7 +21,7 @@ def histograms(groups: Sequence[Group]) -> Picture | None:
         if run.record.get("label_histogram"):
             key = (own["dataset"], own["clients"], own["alpha"], own["train_limit"])
             found.setdefault(key, run)
-    runs = list(found.values())[:PANELS]
+    runs = list(found.values())
     if not runs:
         return None
     lines = [
@@ -31,8 +31,9 @@ def histograms(groups: Sequence[Group]) -> Picture | None:
         for label, count in enumerate(counts)
     ]
     note = "One row per client, one column per class; strong blue is many samples."
+    shown, note = first_panels(runs, note)
     return Picture(
-        "histograms", "Who holds what", note, lambda ink: _draw(runs, ink), lines
+        "histograms", "Who holds what", note, lambda ink: _draw(shown, ink), lines
     )
 
 

@@ -7,10 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lightsplit.reports.figures.drawing import (
-    PANELS,
     Picture,
     by_setting,
     colour,
+    first_panels,
     legend,
     panels,
 )
@@ -26,7 +26,7 @@ def tradeoff(groups: Sequence[Group]) -> Picture | None:
     chosen = audited or [g for g in groups if g.spread("test_accuracy") is not None]
     if not chosen:
         return None
-    settings = list(by_setting(chosen).values())[:PANELS]
+    settings = list(by_setting(chosen).values())
     lines = [_line(group) for members in settings for group in members]
     if audited:
         title = "Privacy, utility and bytes"
@@ -40,8 +40,9 @@ def tradeoff(groups: Sequence[Group]) -> Picture | None:
             "Accuracy against bytes of all messages per sample. Nothing was audited, "
             "so leakage is not in the picture: run lightsplit audit on these runs."
         )
+    shown, note = first_panels(settings, note)
     return Picture(
-        "tradeoff", title, note, lambda ink: _draw(settings, bool(audited), ink), lines
+        "tradeoff", title, note, lambda ink: _draw(shown, bool(audited), ink), lines
     )
 
 

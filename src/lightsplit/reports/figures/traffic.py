@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lightsplit.reports.figures.drawing import (
-    PANELS,
     Picture,
     by_setting,
+    first_panels,
     legend,
     panels,
 )
@@ -34,15 +34,15 @@ def traffic(groups: Sequence[Group]) -> Picture | None:
     if not groups:
         return None
     settings = [_different(members) for members in by_setting(groups).values()]
-    settings = settings[:PANELS]
     lines = [_line(group) for members in settings for group in members]
     note = (
         "KiB per training sample. The paper counts the two blue messages; output and "
         "output gradient cross the wire as well, and with shared heads so does every "
         "hand-off of head and tail to the next client."
     )
+    shown, note = first_panels(settings, note)
     return Picture(
-        "bytes", "Bytes by message", note, lambda ink: _draw(settings, ink), lines
+        "bytes", "Bytes by message", note, lambda ink: _draw(shown, ink), lines
     )
 
 
