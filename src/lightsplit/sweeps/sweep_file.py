@@ -6,7 +6,8 @@
     [[cells]]             a part of the grid with settings of its own (lists allowed)
     [[exclude]]           cells that match all of these are left out
     [scales.NAME]         what a scale (small, paper) changes in the above
-    [audit]               how ``lightsplit audit`` is to look at every cell
+    [audit]               how ``lightsplit audit`` is to look at every cell; with
+                          ``during`` attacks that learn watch it train once more
 
 Settings are those of an experiment file. What a scale or ``--set`` changes is replaced
 where the file has it: in the [[cells]] that name the setting, else for all cells.
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from lightsplit.audits import AuditOptions
-from lightsplit.audits.plan import plan
+from lightsplit.audits.stages import stages
 from lightsplit.errors import ConfigError
 from lightsplit.experiments import Experiment, read_experiment
 from lightsplit.registry import unknown_name
@@ -29,7 +30,19 @@ Settings = dict[str, Any]
 TEXTS = ("title", "about", "paper")
 TABLES = ("base", "grid", "scales", "audit")
 LISTS = ("cells", "exclude")
-AUDIT_KEYS = ("attacks", "budget", "form", "images", "auxiliary", "client", "seed")
+AUDIT_KEYS = (
+    "attacks",
+    "during",
+    "budget",
+    "form",
+    "images",
+    "auxiliary",
+    "auxiliary_from",
+    "client",
+    "seed",
+    "score_every",
+    "save_every",
+)
 DEFAULT_SCALE = "small"
 
 
@@ -90,11 +103,13 @@ def make_audit_options(table: Settings) -> AuditOptions | None:
     """Return how every cell is attacked; None if the sweep only trains."""
     if not table:
         return None
-    try:
-        options = AuditOptions(**{**table, "attacks": tuple(table.get("attacks", ()))})
-        plan(options)  # refuses names that are not known
-    except TypeError as error:
-        raise ConfigError(f"audit: {error}") from error
+    usual = AuditOptions()
+    for key, value in table.items():
+        kind = list if key == "attacks" else type(getattr(usual, key))
+        if type(value) is not kind:
+            raise ConfigError(f"audit.{key}: expected {kind.__name__}, got {value!r}")
+    options = AuditOptions(**{**table, "attacks": tuple(table.get("attacks", ()))})
+    stages(options)  # refuses what cannot be
     return options
 
 
