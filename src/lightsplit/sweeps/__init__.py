@@ -12,10 +12,11 @@ from lightsplit.sweeps.sweep_file import (
 )
 from lightsplit.sweeps.sweep_folder import SweepFolder
 from lightsplit.sweeps.sweeping import SweepRun, SweepState
-from lightsplit.sweeps.work import Order
+from lightsplit.sweeps.work import Advance, Order
 from lightsplit.sweeps.workers import LocalWorkers, Workers, threads_each
 
 __all__ = [
+    "Advance",
     "Cell",
     "Estimate",
     "LocalWorkers",
