@@ -28,7 +28,7 @@ class RayWorkers:
             num_cpus=cpus, num_gpus=gpus, max_retries=0, max_calls=1
         )(_run_remotely)
         self._running: dict[Any, str] = {}
-        self._is_stopping = False
+        self._cancelled: set[Any] = set()
 
     @property
     def free(self) -> int:
@@ -48,9 +48,9 @@ class RayWorkers:
 
     def stop(self) -> None:
         """Cancel every task; what is not finished goes on from its checkpoint."""
-        self._is_stopping = True
         for reference in self._running:
             self._ray.cancel(reference, force=True)
+            self._cancelled.add(reference)
 
     def close(self) -> None:
         """Leave the cluster; one that was started here ends."""
@@ -66,7 +66,8 @@ class RayWorkers:
             ended: Ended = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
             reason = str(error).strip().splitlines()[0]
-            return Ended(key, "stopped" if self._is_stopping else "lost", reason)
+            outcome = "stopped" if reference in self._cancelled else "lost"
+            return Ended(key, outcome, reason)
         return ended
 
 
