@@ -20,30 +20,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lightsplit.audits import AuditOptions
-from lightsplit.audits.stages import stages
 from lightsplit.errors import ConfigError
 from lightsplit.experiments import Experiment, read_experiment
 from lightsplit.registry import unknown_name
+from lightsplit.sweeps.audit_table import AUDIT_KEYS, make_audit_options
 
 Settings = dict[str, Any]
 
 TEXTS = ("title", "about", "paper")
 TABLES = ("base", "grid", "scales", "audit")
 LISTS = ("cells", "exclude")
-AUDIT_KEYS = (
-    "attacks",
-    "during",
-    "budget",
-    "form",
-    "images",
-    "auxiliary",
-    "auxiliary_from",
-    "client",
-    "seed",
-    "score_every",
-    "save_every",
-)
 DEFAULT_SCALE = "small"
 
 
@@ -101,20 +87,6 @@ def read_sweep(
         scales=tuple(content.get("scales", {})),
         audit=audit,
     )
-
-
-def make_audit_options(table: Settings) -> AuditOptions | None:
-    """Return how every cell is attacked; None if the sweep only trains."""
-    if not table:
-        return None
-    usual = AuditOptions()
-    for key, value in table.items():
-        kind = list if key == "attacks" else type(getattr(usual, key))
-        if type(value) is not kind:
-            raise ConfigError(f"audit.{key}: expected {kind.__name__}, got {value!r}")
-    options = AuditOptions(**{**table, "attacks": tuple(table.get("attacks", ()))})
-    stages(options)  # refuses what cannot be
-    return options
 
 
 def parse_change(text: str) -> tuple[str, Any]:
