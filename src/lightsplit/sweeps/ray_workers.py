@@ -65,9 +65,8 @@ class RayWorkers:
         try:
             ended: Ended = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
-            reason = str(error).strip().splitlines()[0]
             outcome = "stopped" if reference in self._cancelled else "lost"
-            return Ended(key, outcome, reason)
+            return Ended(key, outcome, _first_line(error))
         return ended
 
 
@@ -85,8 +84,13 @@ def _connect(ray: Any, address: str) -> None:
         else:
             ray.init(address=address, **options)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = _first_line(error)
         raise ConfigError(f"cannot reach Ray at {address!r}: {reason}") from error
+
+
+def _first_line(error: Exception) -> str:
+    """Return what an error says first; some of Ray's say nothing but their name."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _load_ray() -> Any:
