@@ -5,7 +5,15 @@ import platform
 
 import torch
 
-from benchmarks import formats, network, projection, shaped_link, step, unsplit
+from benchmarks import (
+    formats,
+    network,
+    projection,
+    shaped_link,
+    step,
+    sweep_overhead,
+    unsplit,
+)
 
 
 def main() -> None:
@@ -22,6 +30,7 @@ def main() -> None:
         "network": network.measure(),
         "shaped_link": shaped_link.measure(),
         "unsplit": unsplit.measure(),
+        "sweep_overhead": sweep_overhead.measure(),
     }
     print(json.dumps(results, indent=2))
 

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -36,3 +37,29 @@ def _environment():
     """Return the variables, those left out that torch and pytest set by themselves."""
     own = ("PYTEST_", "TORCH", "TRITON", "KMP_")
     return {k: v for k, v in os.environ.items() if not k.startswith(own)}
+
+
+@pytest.fixture
+def descendants():
+    """Return what lists the command lines of all processes below one, by their ids."""
+    return _descendants
+
+
+def _descendants(pid):
+    parents, names = {}, {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            status = (entry / "stat").read_text()
+            names[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
+        except OSError:
+            continue  # it is gone already
+        parents[int(entry.name)] = int(status.rpartition(")")[2].split()[1])
+
+    def is_below(child):
+        while child in parents:
+            child = parents[child]
+            if child == pid:
+                return True
+        return False
+
+    return {child: name for child, name in names.items() if is_below(child)}

@@ -269,7 +269,7 @@ def in_training():
             architecture=lambda: fresh_parts(job.experiment, 1).head,
             labels=targets.labels,
             sent_labels=targets.labels if is_vanilla else torch.empty(0).long(),
-            setup=server_setup(job, 1),
+            setup=server_setup(job.experiment, job.contract, 1),
         )
         return InTraining(job, knowledge, noise, targets)
 

@@ -118,4 +118,5 @@ def test_a_missing_extra_is_named_with_its_install_line(
 def test_the_experiments_of_the_paper_are_listed_with_their_scales(lightsplit):
     entries = json.loads(lightsplit("list", "experiments", "--json").stdout)
     assert {"utility", "compaction", "clients", "lift-back"} <= entries.keys()
+    assert {"unsplit", "sdar", "fora"} <= entries.keys()
     assert all(facts["scales"] == "small, paper" for facts in entries.values())

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -58,27 +57,6 @@ def sweep(tmp_path):
             process.communicate()
 
 
-def descendants(pid):
-    """Return the command lines of all processes below ``pid``, by their ids."""
-    parents, names = {}, {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            status = (entry / "stat").read_text()
-            names[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
-        except OSError:
-            continue  # it is gone already
-        parents[int(entry.name)] = int(status.rpartition(")")[2].split()[1])
-
-    def is_below(child):
-        while child in parents:
-            child = parents[child]
-            if child == pid:
-                return True
-        return False
-
-    return {child: name for child, name in names.items() if is_below(child)}
-
-
 def wait_for_checkpoint(folder, process):
     deadline = time.monotonic() + 120
     while not list(folder.glob("*/checkpoint/latest")):
@@ -94,7 +72,7 @@ def records(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize(("options", "name"), WORKERS)
 def test_a_worker_killed_in_the_middle_of_a_cell_loses_nothing(
-    sweep, tmp_path, options, name
+    sweep, tmp_path, descendants, options, name
 ):
     process = sweep(*options)
     wait_for_checkpoint(tmp_path / "out", process)

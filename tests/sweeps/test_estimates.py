@@ -1,5 +1,6 @@
 import pytest
 
+from lightsplit.audits import AuditOptions
 from lightsplit.experiments import make_experiment
 from lightsplit.experiments.communication import foresee_traffic
 from lightsplit.sweeps import estimate
@@ -26,3 +27,20 @@ def test_the_bytes_are_within_a_twentieth_of_those_of_the_run():
 def test_a_run_that_is_cut_short_costs_no_more_than_its_steps():
     experiment = make_experiment({"epochs": 1000, "max_steps": 5})
     assert estimate(experiment).steps == 5
+
+
+@pytest.mark.parametrize("topology", ["u", "vanilla"])
+def test_an_audit_in_training_costs_more_than_the_training(topology):
+    experiment = make_experiment({"topology": topology, "cut": "l1", "epochs": 1})
+    audit = AuditOptions(attacks=("fora", "linear"), budget="full", during=True)
+    alone, attacked = estimate(experiment), estimate(experiment, audit=audit)
+    assert alone.audit_seconds == 0
+    assert attacked.training_seconds == alone.seconds
+    assert attacked.audit_seconds > alone.seconds
+    quick = estimate(experiment, audit=AuditOptions(attacks=("linear",)))
+    assert quick.seconds == alone.seconds
+
+
+def test_pooled_halves_are_counted_as_they_are():
+    pooled = {"data_split": "pooled-halves", "epochs": 1}
+    assert foresee_traffic(make_experiment(pooled)).samples == (1437 + 360) // 2

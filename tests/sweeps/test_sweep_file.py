@@ -32,6 +32,12 @@ def read(tmp_path):
         ("[scales]\nsmall = 3", "scales.small: expected a table"),
         ("[scales.small]\nepoch = 3", "did you mean 'epochs'?"),
         ("[audit]\nattack = 'x'", "did you mean 'attacks'?"),
+        ("[audit]\nimages = 'x'", "audit.images: expected int, got 'x'"),
+        ("[audit]\nattacks = ['sdar']", "sdar learns in training"),
+        ("[audit]\nduring = true", "name an attack that learns or infers labels"),
+        ("[audit]\nduring = true\nattacks = ['linear']", "name an attack that learns"),
+        ("[scales.small.audit]\nimage = 3", "did you mean 'images'?"),
+        ("[scales.small]\naudit = 3", "scales.small.audit: expected a table"),
     ],
 )
 def test_what_a_file_may_not_say_is_refused(read, text, reason):
@@ -61,6 +67,16 @@ def test_a_change_replaces_what_the_file_says_where_it_says_it(read):
     sweep = read(text, changes={"seed": 7, "ratio": 4, "epochs": 2})
     assert sweep.common == {"seed": 7, "epochs": 2}
     assert sweep.cells == ({"codec": "raw"}, {"codec": "topk", "ratio": 4})
+
+
+def test_a_scale_changes_the_audit_too(read):
+    text = "[audit]\nattacks = ['sdar']\nduring = true\nbudget = 'full'\n"
+    text += "[scales.paper]\n[scales.small]\nepochs = 1\n"
+    text += "[scales.small.audit]\nbudget = 'short'\n"
+    assert read(text, scale="paper").audit["budget"] == "full"
+    small = read(text)
+    assert small.audit == {"attacks": ["sdar"], "during": True, "budget": "short"}
+    assert small.common == {"epochs": 1}
 
 
 def test_an_unknown_change_is_refused(read):

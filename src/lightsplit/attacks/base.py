@@ -66,6 +66,11 @@ class Attack(ABC):
         """Raise AuditError where its networks cannot be built for these shapes."""
         del activation, image  # most attacks take any
 
+    @classmethod
+    def takes_any_shape(cls) -> bool:
+        """Say whether there is nothing that ``check_shapes`` could refuse."""
+        return cls.check_shapes.__func__ is Attack.check_shapes.__func__  # type: ignore[attr-defined]
+
 
 class Reconstruction(Attack):
     """An attack that gives back images.

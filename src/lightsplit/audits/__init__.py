@@ -1,9 +1,17 @@
 """Attacks on a run, their scores and pictures."""
 
-from lightsplit.audits.attacking import Watch
+from lightsplit.audits.attacking import Interrupted, Watch
 from lightsplit.audits.audit import audit
 from lightsplit.audits.during import audit_during
 from lightsplit.audits.plan import AuditOptions
-from lightsplit.audits.record import is_audited
+from lightsplit.audits.stages import attack, is_attacked
 
-__all__ = ["AuditOptions", "Watch", "audit", "audit_during", "is_audited"]
+__all__ = [
+    "AuditOptions",
+    "Interrupted",
+    "Watch",
+    "attack",
+    "audit",
+    "audit_during",
+    "is_attacked",
+]

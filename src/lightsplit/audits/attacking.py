@@ -27,6 +27,11 @@ from lightsplit.audits.plan import AuditOptions
 from lightsplit.audits.record import Entry
 from lightsplit.errors import AuditError
 
+
+class Interrupted(KeyboardInterrupt):
+    """Raised by what shows the progress of an audit, to end it there."""
+
+
 Watch = Callable[[str], Progress]  # a title to what shows the progress under it
 
 

@@ -14,7 +14,13 @@ from lightsplit.audits import pictures, scoring
 from lightsplit.audits.attacking import Scene, Watch, prepare, run_attack, title
 from lightsplit.audits.gathering import first_of_each_class, gather, let_oracles_know
 from lightsplit.audits.observation import observe
-from lightsplit.audits.plan import TRAINING_SAMPLES, AuditOptions, plan, suited
+from lightsplit.audits.plan import (
+    TRAINING_SAMPLES,
+    AuditOptions,
+    expected,
+    plan,
+    suited,
+)
 from lightsplit.audits.record import Entry, keep
 from lightsplit.audits.victim import Victim, choose_victim, restore
 from lightsplit.errors import AuditError
@@ -30,16 +36,11 @@ def audit(
     data_dir: Path | None = None,
 ) -> list[Entry]:
     """Attack the run in ``folder`` and return the figures that were added to it."""
-    attacks = plan(options)
-    for kind, _ in attacks:
+    for kind, _ in plan(options):
         if issubclass(kind, OnlineReconstruction) and kind.name in options.attacks:
             raise AuditError(f"{kind.name} learns while training goes on: use --during")
     job = restore(folder, data_dir, device=options.device)
-    attacks = [
-        (kind, form)
-        for kind, form in suited(attacks, options, job)
-        if not issubclass(kind, OnlineReconstruction)
-    ]
+    attacks = suited(expected(options, during=False), options, job)
     victim = find_victim(job, options)
     scene = set_scene(victim, options, folder, data_dir)
     ready = [prepare(kind, form, scene.knowledge, options) for kind, form in attacks]

@@ -28,12 +28,25 @@ from lightsplit.attacks import (
     silent,
 )
 from lightsplit.audits import pictures, scoring
-from lightsplit.audits.attacking import Scene, Watch, prepare, run_attack, title
+from lightsplit.audits.attacking import (
+    Interrupted,
+    Scene,
+    Watch,
+    prepare,
+    run_attack,
+    title,
+)
 from lightsplit.audits.audit import find_victim, set_scene
 from lightsplit.audits.gathering import first_of_each_class, gather
 from lightsplit.audits.observation import public_codec
 from lightsplit.audits.pausing import Pauses
-from lightsplit.audits.plan import TRAINING_SAMPLES, AuditOptions, Planned, plan, suited
+from lightsplit.audits.plan import (
+    TRAINING_SAMPLES,
+    AuditOptions,
+    Planned,
+    expected,
+    suited,
+)
 from lightsplit.audits.record import Entry, keep
 from lightsplit.audits.victim import Victim, begin_again
 from lightsplit.audits.watching import Trajectory, Watcher
@@ -42,6 +55,8 @@ from lightsplit.experiments import Job
 from lightsplit.protocol import CodeMessage
 from lightsplit.results import RunFolder, tensors
 from lightsplit.transports import Recorder, through
+
+TRAINING = "training"  # the title of the longest part of such an audit
 
 
 def audit_during(
@@ -52,10 +67,8 @@ def audit_during(
     data_dir: Path | None = None,
 ) -> list[Entry]:
     """Train the run again under attack; return the figures that were added to it."""
-    planned = plan(options)
-    if not any(
-        issubclass(k, LabelInference | OnlineReconstruction) for k, _ in planned
-    ):
+    planned = expected(options, during=True)
+    if not planned:
         raise AuditError("none of these attacks learns or infers labels in training")
     if options.resume and any(issubclass(k, LabelInference) for k, _ in planned):
         raise AuditError(
@@ -72,8 +85,10 @@ def audit_during(
     pauses = Pauses(folder, job, learners, trajectory, options)
     if options.resume:
         pauses.resume()
+    else:
+        pauses.forget()
     entries: list[Entry] = []
-    for _ in _evaluations(job, watch("training"), pauses):
+    for _ in _evaluations(job, watch(TRAINING), pauses):
         scene = _scene_now(victim, recorder, known, options, folder)
         entries += _infer_labels(
             scene, planned, folder, step=job.trainer.progress.steps
@@ -122,7 +137,11 @@ def _evaluations(job: Job, progress: Progress, pauses: Pauses) -> Iterator[None]
     """Train to the end, stopping for a look at every evaluation."""
     trainer = job.trainer
     for done in trainer.run():
-        progress(trainer.progress.steps, trainer.schedule.total_steps)
+        try:
+            progress(trainer.progress.steps, trainer.schedule.total_steps)
+        except Interrupted:
+            pauses.save()
+            raise
         if done.evaluation is not None:
             yield
         pauses.save_if_due()

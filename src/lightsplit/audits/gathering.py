@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from lightsplit.attacks import Hints, Knowledge, LabelledImages, Pairs, readable
-from lightsplit.audits.setup import fresh_parts, server_setup
+from lightsplit.audits.setup import fresh_head, server_setup
 from lightsplit.audits.victim import Victim, as_images
 from lightsplit.codecs import Code, Codec
 from lightsplit.errors import AuditError
-from lightsplit.experiments import Experiment, pieces
+from lightsplit.experiments import pieces
 from lightsplit.formats import AsReceived, WireFormats
 
 CHUNK = 512
@@ -51,10 +51,10 @@ def gather(victim: Victim, *, auxiliary: int, seed: int) -> Knowledge:
         image_shape=victim.job.dataset.train.shape,
         classes=victim.job.dataset.classes,
         auxiliary=as_images(victim.others, others),
-        architecture=partial(_fresh_head, victim.job.experiment, seed),
+        architecture=partial(fresh_head, victim.job.experiment, seed),
         labels=victim.targets.labels,
         sent_labels=victim.targets.labels[: 0 if victim.side.has_tail else None],
-        setup=server_setup(victim.job, seed),
+        setup=server_setup(victim.job.experiment, victim.job.contract, seed),
     )
 
 
@@ -89,7 +89,3 @@ def first_of_each_class(labels: Tensor) -> Hints:
     """Return the first row of every class that occurs."""
     rows = [int((labels == label).nonzero()[0]) for label in torch.unique(labels)]
     return Hints(torch.tensor(rows), labels[rows])
-
-
-def _fresh_head(experiment: Experiment, seed: int) -> nn.Module:
-    return fresh_parts(experiment, seed).head

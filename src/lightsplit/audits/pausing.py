@@ -11,17 +11,18 @@ which was interrupted ends as one that was not. It is gone when the audit is don
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from lightsplit.attacks import OnlineReconstruction
 from lightsplit.audits.plan import AuditOptions
 from lightsplit.audits.watching import Trajectory
-from lightsplit.errors import RunError
+from lightsplit.errors import ContractError, RunError
 from lightsplit.experiments import Job
 from lightsplit.results import RunFolder, tensors
 from lightsplit.training import checkpoint
 
-NOT_COMPARED = ("score_every", "save_every", "resume", "device")
+NOT_COMPARED = ("during", "score_every", "save_every", "resume", "device")
 
 
 class Pauses:
@@ -35,7 +36,7 @@ class Pauses:
         trajectory: Trajectory,
         options: AuditOptions,
     ) -> None:
-        self._folder = folder.path / "audit-checkpoint"
+        self._folder = _place(folder)
         self._job = job
         self._learners = learners
         self._trajectory = trajectory
@@ -46,7 +47,12 @@ class Pauses:
     def save_if_due(self) -> None:
         """Save when so many steps have passed since the last time."""
         steps = self._job.trainer.progress.steps
-        if not self._every or steps - self._saved < self._every:
+        if self._every and steps - self._saved >= self._every:
+            self.save()
+
+    def save(self) -> None:
+        """Save what the attacks that learn have learnt so far, if that is wanted."""
+        if not self._every:
             return
         files = {
             f"attack-{number}.safetensors": tensors.to_bytes(attack.state())
@@ -55,7 +61,7 @@ class Pauses:
         content = {"audit": self._audit, "trajectory": self._trajectory.lines}
         trainer, contract = self._job.trainer, self._job.contract.digest
         checkpoint.save(self._folder, trainer, contract, files=files, content=content)
-        self._saved = steps
+        self._saved = trainer.progress.steps
 
     def resume(self) -> None:
         """Bring trainer, attacks and scores to where the audit was saved."""
@@ -78,7 +84,21 @@ class Pauses:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
+def is_paused(folder: RunFolder, options: AuditOptions) -> bool:
+    """Say whether this very audit was interrupted and saved."""
+    try:
+        contract = folder.read_record()["contract"]
+        _, content = checkpoint.read(_place(folder), contract)
+    except (RunError, ContractError):
+        return False
+    return content.get("audit") == describe(options)
+
+
 def describe(options: AuditOptions) -> dict[str, Any]:
     """Return the options that an audit must keep when it is taken up again."""
     kept = {k: v for k, v in asdict(options).items() if k not in NOT_COMPARED}
     return {**kept, "attacks": sorted(options.attacks)}
+
+
+def _place(folder: RunFolder) -> Path:
+    return folder.path / "audit-checkpoint"

@@ -3,7 +3,13 @@
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
-from lightsplit.attacks import ATTACKS, Attack, Budget
+from lightsplit.attacks import (
+    ATTACKS,
+    Attack,
+    Budget,
+    LabelInference,
+    OnlineReconstruction,
+)
 from lightsplit.errors import AuditError, ConfigError
 from lightsplit.experiments import Job
 from lightsplit.registry import unknown_name
@@ -34,6 +40,7 @@ class AuditOptions:
         client: whose images are reconstructed.
         seed: of everything random in the attacks.
         device: where they run.
+        during: whether the run is trained once more, with attacks that watch.
         score_every: steps between two looks at what attacks that learn make of the
             batch at hand; 0 is never.
         save_every: steps between two saves of such attacks; 0 is never.
@@ -49,6 +56,7 @@ class AuditOptions:
     client: int = 0
     seed: int = 0
     device: str = "cpu"
+    during: bool = False
     score_every: int = 100
     save_every: int = 200
     resume: bool = False
@@ -96,6 +104,24 @@ def plan(options: AuditOptions) -> list[Planned]:
     order = ("trivial", "oracle", "published", "labels")
     chosen.sort(key=lambda attack: order.index(attack.kind))
     return [(attack, form) for attack in chosen for form in _forms(attack, options)]
+
+
+def watches(attack: type[Attack]) -> bool:
+    """Say whether the attack has something to see while training goes on."""
+    return issubclass(attack, LabelInference | OnlineReconstruction)
+
+
+def expected(options: AuditOptions, *, during: bool) -> list[Planned]:
+    """Return the attacks of the plan that are made in training, or after it.
+
+    In training that are those which watch, and the trivial ones for those which learn.
+    """
+    planned = plan(options)
+    learning = [one for one in planned if issubclass(one[0], OnlineReconstruction)]
+    if not during:
+        return [one for one in planned if one not in learning]
+    beside = [one for one in planned if learning and one[0].kind == "trivial"]
+    return [*beside, *(one for one in planned if watches(one[0]))]
 
 
 def suited(planned: list[Planned], options: AuditOptions, job: Job) -> list[Planned]:

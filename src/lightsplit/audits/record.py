@@ -7,7 +7,8 @@ leakage    the worst of the oracle ladder, metric by metric: what is claimed of 
 
 from typing import Any
 
-from lightsplit.audits.plan import AuditOptions, plan
+from lightsplit.attacks import Attack
+from lightsplit.audits.plan import AuditOptions, expected
 from lightsplit.metrics import METRICS
 from lightsplit.results import RunFolder
 
@@ -35,12 +36,24 @@ def leakage(entries: list[Entry]) -> dict[str, dict[str, Any]]:
 
 def is_audited(record: dict[str, Any], options: AuditOptions) -> bool:
     """Say whether every attack that ``options`` ask for has an entry already."""
-    done = {
-        (entry["attack"], entry["form"])
+    entries = [
+        entry
         for entry in record.get("audit", [])
         if (entry["budget"], entry["client"]) == (options.budget, options.client)
-    }
-    return all((kind.name, form) in done for kind, form in plan(options))
+    ]
+    last = record.get("steps") if options.during else None
+    return all(
+        any(_is_of(entry, kind, form, last) for entry in entries)
+        for kind, form in expected(options, during=options.during)
+        if kind.name in options.attacks or kind.takes_any_shape()
+    )
+
+
+def _is_of(entry: Entry, attack: type[Attack], form: str, last: int | None) -> bool:
+    """Say whether an entry is the attack's; labels are inferred up to a last step."""
+    if (entry["attack"], entry["form"]) != (attack.name, form):
+        return False
+    return attack.kind != "labels" or entry.get("step") == last
 
 
 def _worst(name: str, oracles: list[Entry]) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from lightsplit import seeding
 from lightsplit.attacks import Setup
 from lightsplit.codecs import Code, Codec
 from lightsplit.errors import AuditError
-from lightsplit.experiments import Experiment, Job, pieces
-from lightsplit.experiments.cuts import Cuts, make_codec, make_cuts
+from lightsplit.experiments import Experiment, pieces
+from lightsplit.experiments.cuts import Cuts, make_codec, make_cuts, make_formats
+from lightsplit.protocol import Contract
 from lightsplit.runtime import ServerSide
 from lightsplit.splitting import SplitModel
 
@@ -48,17 +49,21 @@ class TailNetwork(nn.Module):
         return logits
 
 
-def server_setup(job: Job, seed: int) -> Setup:
+def server_setup(experiment: Experiment, contract: Contract, seed: int) -> Setup:
     """Return what the server of a run has before it begins."""
-    experiment, shape = job.experiment, job.contract.activation_shape
     return Setup(
-        contract=job.contract,
-        formats=job.trainer.server.formats,
-        codec=partial(_codec, experiment, shape),
+        contract=contract,
+        formats=make_formats(experiment),
+        codec=partial(_codec, experiment, contract.activation_shape),
         server=partial(_server, experiment, seed),
         tail=partial(_tail, experiment, seed),
         device=pieces.make_device(experiment.device),
     )
+
+
+def fresh_head(experiment: Experiment, seed: int) -> nn.Module:
+    """Return a head like the victim's, with weights that are the attacker's."""
+    return fresh_parts(experiment, seed).head
 
 
 def fresh_parts(experiment: Experiment, seed: int) -> SplitModel:

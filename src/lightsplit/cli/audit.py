@@ -91,12 +91,13 @@ def audit_run(  # noqa: PLR0913
             client=client,
             seed=seed,
             device=device,
+            during=during,
             score_every=score_every,
             save_every=save_every,
             resume=resume,
         )
         folder = RunFolder.open(run)
-        entries = audit_in(folder, options, data_dir, is_during=during, is_quiet=json)
+        entries = audit_in(folder, options, data_dir, is_quiet=json)
     if json:
         console.print_json(entries)
     else:
@@ -116,11 +117,10 @@ def audit_in(
     options: AuditOptions,
     data_dir: Path | None = None,
     *,
-    is_during: bool = False,
     is_quiet: bool = False,
 ) -> list[dict[str, Any]]:
     """Audit behind progress bars."""
-    attack = audit_during if is_during else audit
+    attack = audit_during if options.during else audit
     with _bars(is_quiet=is_quiet) as watch:
         return attack(folder, options, watch=watch, data_dir=data_dir)
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from lightsplit.audits import AuditOptions
 from lightsplit.cli import console
 from lightsplit.cli.options import CheckpointEvery, DataDir, TensorBoard
 from lightsplit.cli.sweep_progress import SweepBars
@@ -90,7 +91,8 @@ def sweep(  # noqa: PLR0913
             changes=dict(map(parse_change, changes or [])),
         )
         cells = expand(asked)
-        costs = _estimates(cells, count)
+        audit = make_audit_options(asked.audit)
+        costs = _estimates(cells, count, audit)
         if dry_run:
             _show_plan(asked, cells, costs, count)
             return
@@ -99,7 +101,8 @@ def sweep(  # noqa: PLR0913
         with SweepFolder(path).opened(resume=resume) as folder:
             folder.write(asked)
             order = replace(
-                _common_order(asked, path, data_dir),
+                _common_order(path, data_dir),
+                audit=audit,
                 checkpoint_every=checkpoint_every,
                 has_tensorboard=tensorboard,
             )
@@ -108,7 +111,7 @@ def sweep(  # noqa: PLR0913
     _conclude(state, path, file)
 
 
-def _common_order(asked: Sweep, path: Path, data_dir: Path | None) -> Order:
+def _common_order(path: Path, data_dir: Path | None) -> Order:
     """Return what the orders of all cells have in common."""
     return Order(
         key="",
@@ -116,17 +119,18 @@ def _common_order(asked: Sweep, path: Path, data_dir: Path | None) -> Order:
         sweep_folder=str(path.resolve()),
         folder_name="",
         data_dir=str(data_dir.resolve()) if data_dir else "",
-        audit=make_audit_options(asked.audit),
     )
 
 
-def _estimates(cells: list[Cell], workers: int) -> dict[str, Estimate]:
+def _estimates(
+    cells: list[Cell], workers: int, audit: AuditOptions | None
+) -> dict[str, Estimate]:
     """Return the cost of every cell; one that cannot be is refused here."""
     threads = threads_each(workers)
     costs = {}
     for cell in cells:
         try:
-            costs[cell.key] = estimate(cell.experiment, threads=threads)
+            costs[cell.key] = estimate(cell.experiment, threads=threads, audit=audit)
         except ConfigError as error:
             raise ConfigError(f"the cell {cell.label}: {error}") from error
     return costs
@@ -152,8 +156,17 @@ def _show_plan(
     console.out.print(
         f"{len(cells)} cells, {hours:.1f} hours of one worker, about "
         f"{hours / workers:.1f} hours with {workers}. Seconds are those of plain steps "
-        "of the same model, measured now; codecs, messages and audits come on top.",
+        f"of the same model, measured now; {_on_top(asked)} come on top.",
         soft_wrap=True,
+    )
+
+
+def _on_top(asked: Sweep) -> str:
+    if not asked.audit.get("during"):
+        return "codecs, messages and audits"
+    return (
+        "attacks that learn in training are in it, by a step or two of theirs; codecs, "
+        "messages and audits after training"
     )
 
 
@@ -165,8 +178,7 @@ def _run(
     order: Order,
     costs: dict[str, Estimate],
 ) -> SweepState:
-    weights = {key: cost.seconds for key, cost in costs.items()}
-    bars = SweepBars(weights)
+    bars = SweepBars(costs)
     running = SweepRun(cells, folder, workers, order=order, watch=bars.show)
     try:
         with bars.shown(running.stop):

@@ -8,20 +8,21 @@ from types import FrameType
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
+from lightsplit.audits.during import TRAINING
 from lightsplit.cli.console import err
-from lightsplit.sweeps import SweepState
+from lightsplit.sweeps import Advance, Estimate, SweepState
 
 
 class SweepBars:
     """Shows what is done, what runs, what failed and when it will be over.
 
     Args:
-        weights: the estimated seconds of each cell; the time left is scaled by how long
+        costs: the estimated seconds of each cell; the time left is scaled by how long
             those took that are over.
     """
 
-    def __init__(self, weights: dict[str, float]) -> None:
-        self._weights = weights
+    def __init__(self, costs: dict[str, Estimate]) -> None:
+        self._costs = costs
         self._began = time.monotonic()
         self._tasks: dict[str, TaskID] = {}
         self._told: set[str] = set()
@@ -33,7 +34,7 @@ class SweepBars:
             console=err,
             transient=True,
         )
-        self._all = self._bar.add_task("cells", total=len(weights), note="")
+        self._all = self._bar.add_task("cells", total=len(costs), note="")
 
     @contextmanager
     def shown(self, stop: Callable[[], None]) -> Iterator[None]:
@@ -63,19 +64,21 @@ class SweepBars:
         for key in self._tasks.keys() - state.running.keys():
             self._bar.remove_task(self._tasks.pop(key))
         for key, advance in state.running.items():
-            if not advance.total_steps:
-                continue
-            if key not in self._tasks:
-                label = state.cells[key].label
-                self._tasks[key] = self._bar.add_task(f"  {label}", note="")
-            accuracy = advance.accuracy
-            self._bar.update(
-                self._tasks[key],
-                completed=advance.steps,
-                total=advance.total_steps,
-                note="" if accuracy is None else f"best {accuracy:.2%}",
-            )
+            if advance.total_steps:
+                self._show_cell(state.cells[key].label, advance)
         self._tell_of_ended(state)
+
+    def _show_cell(self, label: str, advance: Advance) -> None:
+        if advance.key not in self._tasks:
+            self._tasks[advance.key] = self._bar.add_task("", note="")
+        audit = f", audit: {advance.audit}" if advance.audit else ""
+        self._bar.update(
+            self._tasks[advance.key],
+            description=f"  {label}{audit}",
+            completed=advance.steps,
+            total=advance.total_steps,
+            note=_note(advance),
+        )
 
     def _tell_of_ended(self, state: SweepState) -> None:
         """Write a line for each cell that is over, where bars cannot be seen."""
@@ -86,19 +89,31 @@ class SweepBars:
                 err.print(f"{word}: {state.cells[key].label}", soft_wrap=True)
 
     def _time_left(self, state: SweepState) -> str:
-        done = sum(self._weights[key] for key in state.finished)
-        shares = {
-            key: advance.steps / advance.total_steps
+        done = sum(self._costs[key].seconds for key in state.finished)
+        begun = sum(
+            _seconds_done(self._costs[key], advance)
             for key, advance in state.running.items()
-            if advance.total_steps
-        }
-        done += sum(self._weights[key] * share for key, share in shares.items())
-        left = sum(
-            self._weights[cell.key] * (1 - shares.get(cell.key, 0))
-            for cell in state.left
         )
+        left = sum(self._costs[cell.key].seconds for cell in state.left) - begun
+        done += begun
         if not done:
             return ""
         seconds = left * (time.monotonic() - self._began) / done
         hours, minutes = divmod(round(seconds / 60), 60)
         return f"about {hours} h {minutes:02d} min left"
+
+
+def _note(advance: Advance) -> str:
+    if advance.audit:
+        return f"{advance.steps / advance.total_steps:.0%}"
+    return "" if advance.accuracy is None else f"best {advance.accuracy:.2%}"
+
+
+def _seconds_done(cost: Estimate, advance: Advance) -> float:
+    """Return how much of its estimate a running cell has behind it."""
+    share = advance.steps / advance.total_steps if advance.total_steps else 0.0
+    if not advance.audit:
+        return cost.training_seconds * share
+    if advance.audit == TRAINING:
+        return cost.training_seconds + cost.audit_seconds * share
+    return cost.seconds

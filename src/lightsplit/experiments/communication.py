@@ -114,8 +114,15 @@ def foresee_traffic(
 
 def count_test_samples(experiment: Experiment, available: int = 0) -> int:
     """Return how many samples an evaluation classifies; 0 is the published number."""
-    count = available or SIZES[experiment.dataset][1]
+    count = available or _sizes(experiment)[1]
     return min(count, experiment.test_limit or count)
+
+
+def _sizes(experiment: Experiment) -> tuple[int, int]:
+    train, test = SIZES[experiment.dataset]
+    if experiment.data_split == "pooled-halves":
+        return (train + test) // 2, (train + test + 1) // 2
+    return train, test
 
 
 @lru_cache(maxsize=8)
@@ -144,7 +151,7 @@ class _Course:
 
 
 def _training_samples(experiment: Experiment, samples: int) -> int:
-    count = samples or SIZES[experiment.dataset][0]
+    count = samples or _sizes(experiment)[0]
     count = min(count, experiment.train_limit or count)
     if count < 2 * experiment.clients:
         raise ConfigError(

@@ -40,6 +40,7 @@ class Cell:
         """The settings that people tell cells apart by."""
         run = self.experiment
         words = [run.dataset, run.cut, run.codec, f"{run.ratio:g}x"]
+        words += ["vanilla"] if run.topology == "vanilla" else []
         words += [f"n{run.clients}", run.heads]
         words += [f"alpha{run.alpha:g}"] if run.alpha else ["iid"]
         words += [f"wcc{run.wcc:g}"] if run.wcc else []

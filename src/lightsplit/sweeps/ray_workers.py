@@ -28,7 +28,7 @@ class RayWorkers:
             num_cpus=cpus, num_gpus=gpus, max_retries=0, max_calls=1
         )(_run_remotely)
         self._running: dict[Any, str] = {}
-        self._is_stopping = False
+        self._cancelled: set[Any] = set()
 
     @property
     def free(self) -> int:
@@ -48,9 +48,9 @@ class RayWorkers:
 
     def stop(self) -> None:
         """Cancel every task; what is not finished goes on from its checkpoint."""
-        self._is_stopping = True
         for reference in self._running:
             self._ray.cancel(reference, force=True)
+            self._cancelled.add(reference)
 
     def close(self) -> None:
         """Leave the cluster; one that was started here ends."""
@@ -65,8 +65,8 @@ class RayWorkers:
         try:
             ended: Ended = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
-            reason = str(error).strip().splitlines()[0]
-            return Ended(key, "stopped" if self._is_stopping else "lost", reason)
+            outcome = "stopped" if reference in self._cancelled else "lost"
+            return Ended(key, outcome, _first_line(error))
         return ended
 
 
@@ -84,8 +84,13 @@ def _connect(ray: Any, address: str) -> None:
         else:
             ray.init(address=address, **options)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = _first_line(error)
         raise ConfigError(f"cannot reach Ray at {address!r}: {reason}") from error
+
+
+def _first_line(error: Exception) -> str:
+    """Return what an error says first; some of Ray's say nothing but their name."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _load_ray() -> Any:

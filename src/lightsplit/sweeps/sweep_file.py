@@ -5,8 +5,10 @@
     [grid]                settings with lists: every combination is a cell
     [[cells]]             a part of the grid with settings of its own (lists allowed)
     [[exclude]]           cells that match all of these are left out
-    [scales.NAME]         what a scale (small, paper) changes in the above
-    [audit]               how ``lightsplit audit`` is to look at every cell
+    [scales.NAME]         what a scale (small, paper) changes in the above, and in
+                          [scales.NAME.audit] of the following
+    [audit]               how ``lightsplit audit`` is to look at every cell; with
+                          ``during`` attacks that learn watch it train once more
 
 Settings are those of an experiment file. What a scale or ``--set`` changes is replaced
 where the file has it: in the [[cells]] that name the setting, else for all cells.
@@ -18,18 +20,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lightsplit.audits import AuditOptions
-from lightsplit.audits.plan import plan
 from lightsplit.errors import ConfigError
 from lightsplit.experiments import Experiment, read_experiment
 from lightsplit.registry import unknown_name
+from lightsplit.sweeps.audit_table import AUDIT_KEYS, make_audit_options
 
 Settings = dict[str, Any]
 
 TEXTS = ("title", "about", "paper")
 TABLES = ("base", "grid", "scales", "audit")
 LISTS = ("cells", "exclude")
-AUDIT_KEYS = ("attacks", "budget", "form", "images", "auxiliary", "client", "seed")
 DEFAULT_SCALE = "small"
 
 
@@ -69,7 +69,10 @@ def read_sweep(
         chosen = _choose_scale(content.get("scales", {}), scale)
         common = {**content.get("base", {}), **content.get("grid", {})}
         cells = [dict(entry) for entry in content.get("cells", [{}])]
-        for change in (content.get("scales", {}).get(chosen, {}), changes or {}):
+        settings, audit = _split_scale(content.get("scales", {}).get(chosen, {}))
+        audit = {**content.get("audit", {}), **audit}
+        make_audit_options(audit)
+        for change in (settings, changes or {}):
             _check_settings("--set", change)
             _replace(common, cells, change)
     except ConfigError as error:
@@ -82,20 +85,8 @@ def read_sweep(
         cells=tuple(cells),
         exclude=tuple(content.get("exclude", [])),
         scales=tuple(content.get("scales", {})),
-        audit=content.get("audit", {}),
+        audit=audit,
     )
-
-
-def make_audit_options(table: Settings) -> AuditOptions | None:
-    """Return how every cell is attacked; None if the sweep only trains."""
-    if not table:
-        return None
-    try:
-        options = AuditOptions(**{**table, "attacks": tuple(table.get("attacks", ()))})
-        plan(options)  # refuses names that are not known
-    except TypeError as error:
-        raise ConfigError(f"audit: {error}") from error
-    return options
 
 
 def parse_change(text: str) -> tuple[str, Any]:
@@ -123,11 +114,14 @@ def _check(content: Settings) -> None:
     for key, value in content.get("base", {}).items():
         if isinstance(value, list):
             raise ConfigError(f"base.{key}: a list belongs into [grid], got {value!r}")
+    for name, entry in content.get("scales", {}).items():
+        _check_kind(f"scales.{name}", entry)
     for where, settings in _settings_in(content):
         _check_kind(where, settings)
         _check_settings(where, settings)
-    _check_names("audit", content.get("audit", {}), list(AUDIT_KEYS))
-    make_audit_options(content.get("audit", {}))
+    for where, table in _audits_in(content):
+        _check_kind(where, table)
+        _check_names(where, table, list(AUDIT_KEYS))
 
 
 def _settings_in(content: Settings) -> Iterator[tuple[str, Settings]]:
@@ -138,7 +132,20 @@ def _settings_in(content: Settings) -> Iterator[tuple[str, Settings]]:
         for number, entry in enumerate(content.get(key, []), start=1):
             yield f"{key} {number}", entry
     for name, entry in content.get("scales", {}).items():
-        yield f"scales.{name}", entry
+        yield f"scales.{name}", _split_scale(entry)[0]
+
+
+def _audits_in(content: Settings) -> Iterator[tuple[str, Settings]]:
+    """Yield every table for audits with its name."""
+    yield "audit", content.get("audit", {})
+    for name, entry in content.get("scales", {}).items():
+        yield f"scales.{name}.audit", _split_scale(entry)[1]
+
+
+def _split_scale(scale: Settings) -> tuple[Settings, Settings]:
+    """Return what a scale says of settings, and what it says of audits."""
+    settings = {key: value for key, value in scale.items() if key != "audit"}
+    return settings, scale.get("audit", {})
 
 
 def _check_kind(key: str, value: Any) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import tomli_w
 
-from lightsplit.audits import AuditOptions, is_audited
+from lightsplit.audits import AuditOptions, is_attacked
 from lightsplit.errors import RunError
 from lightsplit.results import RunFolder, atomic
 from lightsplit.sweeps.cells import Cell
@@ -71,4 +71,4 @@ class SweepFolder:
         folder = RunFolder(self.path / self.folder_name(cell))
         if not folder.is_finished:
             return False
-        return audit is None or is_audited(folder.read_record(), audit)
+        return audit is None or is_attacked(folder.read_record(), audit)

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lightsplit.attacks import Progress, silent
-from lightsplit.audits import AuditOptions, audit
+from lightsplit.attacks import Progress
+from lightsplit.audits import AuditOptions, Interrupted, attack
 from lightsplit.errors import LightSplitError
 from lightsplit.experiments import Job, make_experiment, run
 from lightsplit.experiments.tensorboard import TensorBoardLog
@@ -56,12 +56,19 @@ class Order:
 
 @dataclass(frozen=True)
 class Advance:
-    """A cell has come so far."""
+    """A cell has come so far.
+
+    Attributes:
+        steps, total_steps: of its training, or of what its audit is at.
+        accuracy: the best so far, in training.
+        audit: what the audit is at; empty in training.
+    """
 
     key: str
     steps: int
     total_steps: int
     accuracy: float | None = None
+    audit: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,7 +118,7 @@ def _run_in(
         folder = RunFolder(path)
         is_whole = folder.is_finished or _train(folder, order, tell, wants_stop)
         if is_whole and order.audit is not None:
-            audit(folder, order.audit, watch=_unseen, data_dir=_data_dir(order))
+            is_whole = _attack(folder, order, tell, wants_stop)
         return Ended(order.key, "done" if is_whole else "stopped")
     except LightSplitError as error:
         reason, details = str(error), ""
@@ -145,12 +152,31 @@ def _train(
     return record is not None
 
 
+def _attack(
+    folder: RunFolder, order: Order, tell: Tell, wants_stop: Callable[[], bool]
+) -> bool:
+    """Attack the trained cell and say whether that came to its end."""
+    throttle = _Throttle(order.key, tell)
+
+    def watch(title: str) -> Progress:
+        def progress(done: int, total: int) -> None:
+            throttle.tell(done, total, audit=title)
+            if wants_stop():
+                raise Interrupted
+
+        return progress
+
+    device = make_experiment(order.settings).device
+    options = replace(order.audit or AuditOptions(), device=device)
+    try:
+        attack(folder, options, watch=watch, data_dir=_data_dir(order))
+    except Interrupted:
+        return False
+    return True
+
+
 def _data_dir(order: Order) -> Path | None:
     return Path(order.data_dir) if order.data_dir else None
-
-
-def _unseen(_title: str) -> Progress:
-    return silent
 
 
 class _Throttle:
@@ -162,13 +188,15 @@ class _Throttle:
         self._last = -SECONDS_BETWEEN_EVENTS
 
     def observe(self, job: Job) -> None:
-        now = time.monotonic()
-        if now - self._last < SECONDS_BETWEEN_EVENTS:
-            return
-        self._last = now
         progress, schedule = job.trainer.progress, job.trainer.schedule
         accuracy = progress.best_accuracy if progress.history else None
-        self._tell(Advance(self._key, progress.steps, schedule.total_steps, accuracy))
+        self.tell(progress.steps, schedule.total_steps, accuracy=accuracy)
+
+    def tell(self, steps: int, total_steps: int, **more: Any) -> None:
+        now = time.monotonic()
+        if now - self._last >= SECONDS_BETWEEN_EVENTS:
+            self._last = now
+            self._tell(Advance(self._key, steps, total_steps, **more))
 
 
 def _packed(folder: Path) -> bytes:

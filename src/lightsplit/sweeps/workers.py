@@ -62,10 +62,15 @@ class LocalWorkers:
         return self._count - len(self._busy)
 
     def start(self, order: Order) -> None:
-        """Give a cell to a process that waits, or to a new one."""
-        process = self._idle.pop() if self._idle else _Process(self._threads)
-        process.line.send(order)
-        self._busy[order.key] = process
+        """Give a cell to a process that waits and is alive, or to a new one."""
+        while self._idle:
+            process = self._idle.pop()
+            if process.ask(order):
+                self._busy[order.key] = process
+                return
+            process.end()
+        process = self._busy[order.key] = _Process(self._threads)
+        process.ask(order)
 
     def events(self, timeout_seconds: float) -> list[Event]:
         """Return what the processes have said, the death of one included."""
@@ -88,8 +93,7 @@ class LocalWorkers:
         for process in self._busy.values():
             process.process.terminate()
         for process in (*self._idle, *self._busy.values()):
-            process.process.join(JOIN_SECONDS)
-            process.line.close()
+            process.end()
         self._idle, self._busy = [], {}
 
     def _hear(self, key: str) -> Event:
@@ -97,8 +101,7 @@ class LocalWorkers:
         try:
             event: Event = process.line.recv()
         except (EOFError, ConnectionError):
-            process.process.join(JOIN_SECONDS)
-            process.line.close()
+            process.end()
             del self._busy[key]
             code = process.process.exitcode
             return Ended(key, "lost", f"its process ended with code {code}")
@@ -119,10 +122,17 @@ class _Process:
         self.process.start()
         far.close()
 
-    def ask(self, what: str | None) -> None:
-        """Send a wish; if the process is dead already, events() tells."""
+    def ask(self, what: Order | str | None) -> bool:
+        """Send a cell or a wish and say whether anybody is there to take it."""
         with suppress(ConnectionError):
             self.line.send(what)
+            return True
+        return False
+
+    def end(self) -> None:
+        """Wait for a process that is dead or about to end."""
+        self.process.join(JOIN_SECONDS)
+        self.line.close()
 
 
 def _serve(line: Connection, threads: int) -> None:

@@ -116,14 +116,17 @@ def style(axis: Axes, ink: str) -> None:
 
 
 def legend(figure: Figure, axis: Axes, ink: str) -> None:
-    """Put one legend for all panels below them."""
-    handles, labels = axis.get_legend_handles_labels()
-    if handles:
+    """Put one legend for all panels below them, those of ``axis`` first."""
+    entries: dict[str, Any] = {}
+    for panel in (axis, *figure.axes):
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    if entries:
         figure.legend(
-            handles,
-            labels,
+            list(entries.values()),
+            list(entries),
             loc="outside lower center",
-            ncols=min(5, len(labels)),
+            ncols=min(5, len(entries)),
             frameon=False,
             fontsize=8.5,
             labelcolor=ink,
