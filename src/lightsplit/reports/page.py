@@ -17,6 +17,7 @@ import jinja2
 
 from lightsplit.reports.audits import audit_tables
 from lightsplit.reports.cautions import Caution, find_cautions
+from lightsplit.reports.comparisons import Comparison, find_comparisons
 from lightsplit.reports.figures import (
     Picture,
     curves,
@@ -40,6 +41,7 @@ class Report:
     cautions: list[Caution]
     tables: list[Table]
     pictures: list[Picture]
+    comparisons: list[Comparison]
 
     @property
     def parts(self) -> list[Table | Picture]:
@@ -66,6 +68,7 @@ def make_report(
         cautions=find_cautions(groups, problems),
         tables=[overview(groups), *tables] if groups else [],
         pictures=[picture for picture in pictures if picture is not None],
+        comparisons=find_comparisons(groups),
     )
 
 
@@ -84,13 +87,14 @@ def write_page(report: Report, path: Path) -> None:
         facts=_facts(report.groups),
         machines=_machines(report.groups),
         pictures=[(picture, picture.svg()) for picture in report.pictures],
+        comparisons=[(each, _inline(each.png())) for each in report.comparisons],
         grids=_grids(report.groups),
     )
     atomic.write_text(path, page)
 
 
 def write_files(report: Report, folder: Path) -> list[Path]:
-    """Write every table as CSV and every picture as SVG, PNG and CSV."""
+    """Write tables as CSV, pictures as SVG, PNG and CSV, grids as PNG and CSV."""
     files: dict[str, bytes] = {}
     for table in report.tables:
         files[f"table-{table.name}.csv"] = table.csv().encode()
@@ -98,6 +102,9 @@ def write_files(report: Report, folder: Path) -> list[Path]:
         files[f"{picture.name}.csv"] = to_csv(picture.lines).encode()
         for kind in ("svg", "png"):
             files[f"{picture.name}.{kind}"] = picture.file(kind)
+    for grid in report.comparisons:
+        files[f"{grid.name}.png"] = grid.png()
+        files[f"{grid.name}.csv"] = to_csv(grid.lines).encode()
     for name, content in files.items():
         atomic.write_bytes(folder / name, content)
     return [folder / name for name in files]
@@ -132,6 +139,11 @@ def _machine(record: dict[str, Any]) -> str:
     return ", ".join([where, *(f"{name} {text}" for name, text in versions.items())])
 
 
+def _inline(png: bytes) -> str:
+    """Return a picture as an address that holds it."""
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+
+
 def _grids(groups: Sequence[Group]) -> list[dict[str, str]]:
     """Return the pictures of every audit, as data inside the page."""
     return [
@@ -140,7 +152,7 @@ def _grids(groups: Sequence[Group]) -> list[dict[str, str]]:
             "setting": f"{group.settings['dataset']}: {setting_text(group.settings)}, "
             f"seed {run.settings['seed']}",
             "what": re.sub(r"^audit-?", "", image.stem).replace("-", " ") or "all",
-            "data": base64.b64encode(image.read_bytes()).decode(),
+            "data": _inline(image.read_bytes()),
         }
         for group in groups
         for run in group.runs
