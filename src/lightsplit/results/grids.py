@@ -5,7 +5,9 @@ another   image image image …   figures
 """
 
 from collections.abc import Sequence
+from functools import cache
 from io import BytesIO
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -15,7 +17,7 @@ from torch import Tensor
 SMALLEST = 56  # pixels of an image's side, at least
 GAP = 4
 MARGIN = 150  # for the names, at least
-FONT_SIZE = 14
+FONT_SIZE = 15
 
 
 class Row(NamedTuple):
@@ -49,7 +51,7 @@ def as_bytes(images: Tensor) -> Tensor:
 
 def make_grid(rows: Sequence[Row]) -> Image.Image:
     """Return the strips one below the other, each with its name and figures."""
-    font = ImageFont.load_default(FONT_SIZE)
+    font = _font()
     names = [font.getlength(row.name) for row in rows]
     figures = [font.getlength(line) for row in rows for line in row.figures]
     left = max(MARGIN, round(max(names)) + 3 * GAP)
@@ -68,6 +70,15 @@ def make_grid(rows: Sequence[Row]) -> Image.Image:
         draw.multiline_text(place, lines, "black", font, anchor="lm")
         top += row.strip.height + GAP
     return grid
+
+
+@cache
+def _font() -> ImageFont.FreeTypeFont:
+    """Return a font that has Greek letters: Pillow's own has no λ."""
+    from matplotlib import get_data_path  # slow to import, and only drawing needs it
+
+    file = Path(get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
+    return ImageFont.truetype(file, FONT_SIZE)
 
 
 def as_png(picture: Image.Image) -> bytes:
