@@ -53,7 +53,7 @@ def make_critic(features: tuple[int, ...], width: int = CRITIC_WIDTH) -> nn.Sequ
     stride = 2 if strided else 1
     layers: list[nn.Module] = []
     for number, outputs in enumerate(widths):
-        layers += [nn.ReLU()] if number else []
+        layers += [ConstantSlopes()] if number else []
         layers.append(nn.Conv2d(channels, outputs, 3, stride=stride, padding=1))
         channels = outputs
     layers += [Residual(width) for _ in range(6)]
@@ -89,15 +89,27 @@ def make_decoder(features: tuple[int, ...], image: tuple[int, ...]) -> nn.Sequen
     return nn.Sequential(*layers)
 
 
+class ConstantSlopes(nn.Module):
+    """A ReLU for a critic whose slope is differentiated.
+
+    Its second derivative is 0. PyTorch's own ReLU says so by zeros, which are then sent
+    back through the whole critic; this one does not depend on its input there.
+    """
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return max(inputs, 0)."""
+        return inputs * (inputs > 0)
+
+
 class Residual(nn.Module):
     """Two convolutions after their ReLUs, added to what came in."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.layers = nn.Sequential(
-            nn.ReLU(),
+            ConstantSlopes(),
             nn.Conv2d(channels, channels, 3, padding=1),
-            nn.ReLU(),
+            ConstantSlopes(),
             nn.Conv2d(channels, channels, 3, padding=1),
         )
 

@@ -26,6 +26,7 @@ from lightsplit.attacks import fora_networks as networks
 from lightsplit.attacks.divergences import gradient_penalty, multi_kernel_mmd
 from lightsplit.attacks.learner import Learner, descend
 from lightsplit.attacks.lifts import learned_lift
+from lightsplit.attacks.memory_order import suited_to_convolutions
 from lightsplit.codecs import Code, Codec
 
 
@@ -123,11 +124,14 @@ class Imitation:
 
     def learn(self, victims: Tensor, images: Tensor) -> None:
         """Do one iteration with the victim's features and known images in [0, 1]."""
-        images = images * 2 - 1
+        images, victims = (
+            suited_to_convolutions(each) for each in (images * 2 - 1, victims)
+        )
         before = self._network("substitute")(images)
-        self._improve_substitute(victims, before)
+        by_features, by_weights = self._verdict(before)
+        self._improve_substitute(victims, before, by_features)
         self._improve_decoder(images)
-        self._improve_critic(victims, before.detach())
+        self._improve_critic(victims, before.detach(), by_weights)
         with (
             torch.no_grad()
         ):  # moves the decoder's statistics, as the released code does
@@ -141,11 +145,26 @@ class Imitation:
         decoder.train()
         return images
 
-    def _improve_substitute(self, victims: Tensor, features: Tensor) -> None:
+    def _verdict(self, features: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Return the slopes of the critic's mean, by features and by its own weights.
+
+        The critic does not change before its own step, and nothing in it looks at a
+        batch: one pass serves the substitute and the critic.
+        """
+        critic = self.learners["critic"]
+        mean = critic.network(features).mean()
+        by_features, *by_weights = torch.autograd.grad(
+            mean, [features, *critic.weights]
+        )
+        return by_features, by_weights
+
+    def _improve_substitute(
+        self, victims: Tensor, features: Tensor, slopes: Tensor
+    ) -> None:
         share = self.settings.discrepancy
-        judged = self._network("critic")(features).mean()
-        loss = (1 - share) * judged + share * multi_kernel_mmd(victims, features)
-        descend([self.learners["substitute"]], [loss])
+        discrepancy = share * multi_kernel_mmd(victims, features)
+        pull = (1 - share) * slopes
+        descend([self.learners["substitute"]], [discrepancy, features], [None, pull])
 
     def _improve_decoder(self, images: Tensor) -> None:
         with torch.no_grad():
@@ -153,11 +172,15 @@ class Imitation:
         loss = mse_loss(self._network("decoder")(features), images)
         descend([self.learners["decoder"]], [loss])
 
-    def _improve_critic(self, victims: Tensor, features: Tensor) -> None:
-        critic = self._network("critic")
-        penalty = gradient_penalty(critic, features, victims)
-        gap = critic(victims).mean() - critic(features).mean()
-        descend([self.learners["critic"]], [gap + self.settings.penalty * penalty])
+    def _improve_critic(
+        self, victims: Tensor, features: Tensor, slopes: list[Tensor]
+    ) -> None:
+        """Lower it on the victim's features, raise it along its known slopes."""
+        critic = self.learners["critic"]
+        penalty = gradient_penalty(critic.network, features, victims)
+        loss = critic.network(victims).mean() + self.settings.penalty * penalty
+        raising = [-slope for slope in slopes]
+        descend([critic], [loss, *critic.weights], [None, *raising])
 
     def _network(self, name: str) -> nn.Module:
         return self.learners[name].network

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, pad
 
+from lightsplit.attacks.memory_order import suited_to_convolutions
+
 EMBEDDING = 50  # values per class
 
 
@@ -67,7 +69,7 @@ class Conditioned(nn.Module):
         lifted = self.lift(inputs)
         if self.plane is not None:
             lifted = torch.cat([lifted, self.plane(labels)], dim=1)
-        result: Tensor = self.network(lifted)
+        result: Tensor = self.network(suited_to_convolutions(lifted))
         return result
 
 

@@ -136,8 +136,9 @@ class Adversary:
 
     def learn(self, seen: Seen, known: LabelledImages) -> None:
         """Do one iteration with a batch of the victim's and one of known images."""
-        self._improve_simulator(seen, known)
-        self._improve_decoder(seen, known)
+        victims = self.entrance(seen.code)
+        self._improve_simulator(victims, seen.labels, known)
+        self._improve_decoder(victims, seen.labels, known)
 
     def entrance(self, code: Code) -> Tensor:
         """Return what decoder and discriminator are given of a code."""
@@ -162,14 +163,15 @@ class Adversary:
         tail.train()
         return logits.argmax(dim=1)
 
-    def _improve_simulator(self, seen: Seen, known: LabelledImages) -> None:
+    def _improve_simulator(
+        self, victims: Tensor, told: Tensor | None, known: LabelledImages
+    ) -> None:
         code = self._network("simulator")(known.images)
         task = self._task_loss(code, known.labels)
         entrance = self.entrance(code)
-        labels = self._told(seen, known.labels)
         judge = self._network("activation_judge")
-        fake = judge(entrance, labels)
-        real = judge(self.entrance(seen.code), seen.labels)
+        fake = judge(entrance, None if told is None else known.labels)
+        real = judge(victims, told)
         (passing,) = torch.autograd.grad(_is(fake, 1), entrance, retain_graph=True)
         descend([self.learners["activation_judge"]], [_is(real, 1) + _is(fake, 0)])
         named = ("simulator", "tail")
@@ -177,15 +179,16 @@ class Adversary:
         pull = self.settings.simulator_weight * passing
         descend(improving, [task, entrance], [None, pull])
 
-    def _improve_decoder(self, seen: Seen, known: LabelledImages) -> None:
+    def _improve_decoder(
+        self, victims: Tensor, told: Tensor | None, known: LabelledImages
+    ) -> None:
         with torch.no_grad():
             entrance = self.entrance(self._network("simulator")(known.images))
-            victims = self.entrance(seen.code)
-        labels = self._told(seen, known.labels)
+        labels = None if told is None else known.labels
         decoder, judge = self._network("decoder"), self._network("image_judge")
         errors = (decoder(entrance, labels) - known.images).square().flatten(1)
-        decoded = decoder(victims, seen.labels)
-        fake = judge(decoded, seen.labels)
+        decoded = decoder(victims, told)
+        fake = judge(decoded, told)
         real = judge(known.images, labels)
         (passing,) = torch.autograd.grad(_is(fake, 1), decoded, retain_graph=True)
         descend([self.learners["image_judge"]], [_is(real, 1) + _is(fake, 0)])
@@ -206,11 +209,6 @@ class Adversary:
 
     def _network(self, name: str) -> nn.Module:
         return self.learners[name].network
-
-    @staticmethod
-    def _told(seen: Seen, labels: Tensor) -> Tensor | None:
-        """Return the labels that the networks are told: none in the U-shape."""
-        return None if seen.labels is None else labels
 
 
 def flip(labels: Tensor, rate: float, classes: int) -> Tensor:

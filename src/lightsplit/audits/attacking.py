@@ -86,6 +86,7 @@ def _reconstruct(attack: Reconstruction, scene: Scene, progress: Progress) -> En
     figures = scene.judge.score(images)
     figures |= _label_figures(attack, scene)
     pictures.write_strip(scene.images, title(attack.name, attack.form), images)
+    originals = scene.judge.originals.images
     return {
         **_describe(attack, scene, seconds),
         "images": len(images),
@@ -93,8 +94,23 @@ def _reconstruct(attack: Reconstruction, scene: Scene, progress: Progress) -> En
         **_negative(attack, scene.judge, images),
         "beats_trivial": _verdict(attack, scene.judge, figures),
         "fingerprint": scoring.fingerprint(images),
+        "targets": scoring.fingerprint(originals),
+        "shown": _show(attack, scene, originals, images),
         "notes": [*attack.notes, *scoring.doubts(attack, images)],
     }
+
+
+def _show(
+    attack: Reconstruction, scene: Scene, originals: Tensor, images: Tensor
+) -> Entry:
+    """Keep the first images for grids across runs, and say how well these were got."""
+    options = scene.options
+    name = title(attack.name, attack.form)
+    name = f"{name}-{options.budget}-client{options.client}"
+    path = pictures.write_shown(scene.images, name, originals, images)
+    count = min(pictures.SHOWN, len(images))
+    metrics = scene.judge.score_first(count, images)
+    return {"file": path.name, "images": count, "metrics": metrics}
 
 
 def _label_figures(attack: Reconstruction, scene: Scene) -> scoring.Figures:

@@ -16,6 +16,7 @@ from lightsplit.metrics import METRICS, Scores, evaluate, wilson_interval
 from lightsplit.metrics.lpips_weights import FEATURES_FILE
 
 Figures = dict[str, dict[str, float]]
+PICTURED = ("mse", "ssim", "psnr", "lpips")  # beside pictures, as in the paper
 TELLING = ("ssim", "correlation")  # one of them must beat the trivial attackers
 
 
@@ -36,11 +37,23 @@ class Judge:
 
     def score(self, reconstructions: Tensor) -> Figures:
         """Return every metric's mean, interval and worst."""
+        return self._score(reconstructions, self.originals.images)
+
+    def score_first(self, count: int, reconstructions: Tensor) -> Figures:
+        """Return the metrics of pictures for the first ``count`` images alone."""
+        names = [name for name in PICTURED if self.weights or name != "lpips"]
+        originals = self.originals.images
+        return self._score(reconstructions[:count], originals[:count], names)
+
+    def _score(
+        self, reconstructions: Tensor, originals: Tensor, names: list[str] | None = None
+    ) -> Figures:
         scores = Scores()
         scores.add(
             evaluate(
-                reconstructions.to(self.originals.images),
-                self.originals.images,
+                reconstructions.to(originals),
+                originals,
+                metrics=names,
                 weights=self.weights,
             )
         )

@@ -18,6 +18,7 @@ import jinja2
 from lightsplit.reports.audits import audit_tables
 from lightsplit.reports.backdoors import backdoor_parts
 from lightsplit.reports.cautions import Caution, find_cautions
+from lightsplit.reports.comparisons import Comparison, find_comparisons
 from lightsplit.reports.figures import (
     Picture,
     curves,
@@ -40,6 +41,7 @@ class Report:
     groups: list[Group]
     cautions: list[Caution]
     parts: list[Table | Picture]  # in the order of the page
+    comparisons: list[Comparison]
 
     @property
     def tables(self) -> list[Table]:
@@ -62,6 +64,7 @@ def make_report(
         groups=groups,
         cautions=find_cautions(groups, problems),
         parts=_parts(groups) if groups else [],
+        comparisons=find_comparisons(groups),
     )
 
 
@@ -96,13 +99,14 @@ def write_page(report: Report, path: Path) -> None:
             (part, part.svg() if isinstance(part, Picture) else "")
             for part in report.parts
         ],
+        comparisons=[(each, _inline(each.png())) for each in report.comparisons],
         grids=_grids(report.groups),
     )
     atomic.write_text(path, page)
 
 
 def write_files(report: Report, folder: Path) -> list[Path]:
-    """Write every table as CSV and every picture as SVG, PNG and CSV."""
+    """Write tables as CSV, pictures as SVG, PNG and CSV, grids as PNG and CSV."""
     files: dict[str, bytes] = {}
     for table in report.tables:
         files[f"table-{table.name}.csv"] = table.csv().encode()
@@ -110,6 +114,9 @@ def write_files(report: Report, folder: Path) -> list[Path]:
         files[f"{picture.name}.csv"] = to_csv(picture.lines).encode()
         for kind in ("svg", "png"):
             files[f"{picture.name}.{kind}"] = picture.file(kind)
+    for grid in report.comparisons:
+        files[f"{grid.name}.png"] = grid.png()
+        files[f"{grid.name}.csv"] = to_csv(grid.lines).encode()
     for name, content in files.items():
         atomic.write_bytes(folder / name, content)
     return [folder / name for name in files]
@@ -144,6 +151,11 @@ def _machine(record: dict[str, Any]) -> str:
     return ", ".join([where, *(f"{name} {text}" for name, text in versions.items())])
 
 
+def _inline(png: bytes) -> str:
+    """Return a picture as an address that holds it."""
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+
+
 def _grids(groups: Sequence[Group]) -> list[dict[str, str]]:
     """Return the pictures of every audit, as data inside the page."""
     return [
@@ -152,7 +164,7 @@ def _grids(groups: Sequence[Group]) -> list[dict[str, str]]:
             "setting": f"{group.settings['dataset']}: {setting_text(group.settings)}, "
             f"seed {run.settings['seed']}",
             "what": re.sub(r"^audit-?", "", image.stem).replace("-", " ") or "all",
-            "data": base64.b64encode(image.read_bytes()).decode(),
+            "data": _inline(image.read_bytes()),
         }
         for group in groups
         for run in group.runs
