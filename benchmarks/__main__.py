@@ -5,7 +5,15 @@ import platform
 
 import torch
 
-from benchmarks import formats, network, projection, shaped_link, step, unsplit
+from benchmarks import (
+    formats,
+    network,
+    online_attacks,
+    projection,
+    shaped_link,
+    step,
+    unsplit,
+)
 
 
 def main() -> None:
@@ -22,6 +30,7 @@ def main() -> None:
         "network": network.measure(),
         "shaped_link": shaped_link.measure(),
         "unsplit": unsplit.measure(),
+        "online_attacks": online_attacks.measure(),
     }
     print(json.dumps(results, indent=2))
 
