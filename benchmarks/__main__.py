@@ -8,6 +8,7 @@ import torch
 from benchmarks import (
     formats,
     network,
+    online_attacks,
     projection,
     shaped_link,
     step,
@@ -30,6 +31,7 @@ def main() -> None:
         "network": network.measure(),
         "shaped_link": shaped_link.measure(),
         "unsplit": unsplit.measure(),
+        "online_attacks": online_attacks.measure(),
         "sweep_overhead": sweep_overhead.measure(),
     }
     print(json.dumps(results, indent=2))
