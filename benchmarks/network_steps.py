@@ -36,7 +36,7 @@ from lightsplit.protocol import CodeMessage, OutputGradient, frame_bytes
 
 WARM_UP = 2
 BLOCK = 4  # steps of a model
-REPEATS = 20
+REPEATS = 20  # steps of no model: as in a turn, one after the other
 
 
 def blocks_of(rounds: int) -> int:
