@@ -8,6 +8,7 @@ happen, an interruption or the number of processes cannot change what is drawn.
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import numpy as np
 import torch
@@ -31,11 +32,16 @@ def numpy_generator(seed: int, *names: int | str) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(derive(seed, *names)))
 
 
+@cache
+def _has_cuda() -> bool:
+    return torch.cuda.is_available()
+
+
 @contextmanager
 def scope(seed: int, *names: int | str) -> Iterator[None]:
     """Run the block with torch's generators seeded for ``names``; then restore them."""
     drawn = derive(seed, *names)
-    if torch.cuda.is_available():
+    if _has_cuda():
         with torch.random.fork_rng([torch.cuda.current_device()]):
             torch.manual_seed(drawn)
             yield

@@ -13,6 +13,7 @@ import inspect
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Self
 
 import torch
@@ -36,12 +37,12 @@ class TensorSpec:
     shape: tuple[int, ...]
     dtype: torch.dtype = torch.float32
 
-    @property
+    @cached_property
     def elements(self) -> int:
         """How many numbers it holds."""
         return math.prod(self.shape)
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         """How many bytes its numbers take, written as they are."""
         return self.elements * self.dtype.itemsize

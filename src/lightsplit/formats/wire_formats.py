@@ -13,6 +13,7 @@ travel as they are.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -66,12 +67,14 @@ class WireFormats:
         self.seed = seed
         self._formats = {kind: FORMATS.create(name) for kind, name in chosen.items()}
         self._roundings = rounded
+        # The messages of a run have few layouts, and each is asked for in every step.
+        self.layout = lru_cache(maxsize=256)(self._layout)
 
     def format(self, kind: str) -> Format:
         """Return the format of the messages of ``kind``."""
         return self._formats[kind]
 
-    def layout(self, kind: str, plain: Layout) -> Layout:
+    def _layout(self, kind: str, plain: Layout) -> Layout:
         """Return what travels for a code of layout ``plain``."""
         first, *rest = (
             written

@@ -1,10 +1,13 @@
 """Which layout a received code has before it was written."""
 
+from functools import lru_cache
+
 from lightsplit.codecs import Codec, Layout
 from lightsplit.errors import ConfigError
 from lightsplit.formats import WireFormats
 
 
+@lru_cache(maxsize=256)
 def layout_of(codec: Codec | None, rows: int) -> Layout | None:
     """Return the layout of a code of so many rows; None where rows do not tell it."""
     if codec is None or not codec.is_sample_wise:
