@@ -1,4 +1,7 @@
-"""Sweeps in real processes and on Ray, with workers killed and the user impatient."""
+"""The command ``lightsplit sweep``: a worker on Ray killed, the user impatient.
+
+That both kinds of workers come to the same ends: tests/sweeps/test_workers.py.
+"""
 
 import importlib.util
 import json
@@ -14,10 +17,6 @@ needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None,
     reason="the extra lightsplit[ray] is absent",
 )
-WORKERS = [
-    pytest.param(["--workers", "1"], "spawn_main", id="processes"),
-    pytest.param(["--ray", "local"], "ray::", id="ray", marks=needs_ray),
-]
 GRID = """
 [base]
 train_limit = 200
@@ -69,17 +68,17 @@ def records(folder):
     return [json.loads(path.read_text()) for path in folder.glob("*/record.json")]
 
 
+@needs_ray
 @pytest.mark.slow
-@pytest.mark.parametrize(("options", "name"), WORKERS)
-def test_a_worker_killed_in_the_middle_of_a_cell_loses_nothing(
-    sweep, tmp_path, descendants, options, name
+def test_a_worker_on_ray_killed_in_the_middle_of_a_cell_loses_nothing(
+    sweep, tmp_path, descendants
 ):
-    process = sweep(*options)
+    process = sweep("--ray", "local")
     wait_for_checkpoint(tmp_path / "out", process)
     victims = [
         pid
         for pid, command in descendants(process.pid).items()
-        if name in command and ("_run_remotely" in command or name == "spawn_main")
+        if "ray::_run_remotely" in command
     ]
     assert victims
     os.kill(victims[0], signal.SIGKILL)
