@@ -20,7 +20,7 @@ demo: $(STAMP)  ## train raw and lightsplit-f on the embedded digits, audit and 
 	$(BIN)/python -m lightsplit.cli.app demo
 
 test: check $(STAMP)  ## every check and every test
-	$(BIN)/python -m pytest -n 2 --cov --cov-report=term --cov-fail-under=95
+	$(BIN)/python -m pytest -n 3 --dist loadfile --cov --cov-report=term --cov-fail-under=95
 
 test-fast: $(STAMP)  ## the quick tests: no whole runs, no processes
 	$(BIN)/python -m pytest -n 2 -m "not slow"
