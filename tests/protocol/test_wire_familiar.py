@@ -63,6 +63,7 @@ def altered(draw, message):
     return bytes(frame)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(messages().flatmap(altered), min_size=2, max_size=12))
 def test_familiar_frames_are_read_as_all_others(frames):

@@ -10,6 +10,7 @@ from lightsplit.reports.figures.traffic import traffic
 from lightsplit.reports.groups import group_runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [curves, histograms, tradeoff, traffic])
 def test_settings_beyond_the_last_panel_are_told_of_and_in_the_csv(
     make, make_run, runs_in
