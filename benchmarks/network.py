@@ -13,7 +13,6 @@ OMP_WAIT_POLICY=PASSIVE to see ``step`` as on two machines: by default torch's i
 threads keep a core busy for some milliseconds, here that is a core of the other end.
 """
 
-import argparse
 import json
 import os
 import tempfile
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import network_crowd, network_steps
+from benchmarks.command import print_measured
 from benchmarks.network_children import measured, serving
 from benchmarks.network_runs import BATCH, Run
 from lightsplit.transports.certificates import CertificateFolder
@@ -165,10 +165,7 @@ def _crowd_figures(found: dict[str, Any], clients: int) -> dict[str, Any]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description="speed of the network runtime")
-    parser.add_argument("--quick", action="store_true", help="a smoke test")
-    size = QUICK if parser.parse_args().quick else Size()
-    print(json.dumps(measure(size), indent=2))
+    print_measured("speed of the network runtime", measure, whole=Size(), quick=QUICK)
 
 
 if __name__ == "__main__":

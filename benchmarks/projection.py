@@ -11,12 +11,11 @@ the quickest rounds, which a neighbour disturbs least.
 import json
 import statistics
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 
 from lightsplit.codecs.projections import PROJECTIONS, Projection
+from lightsplit.threads import torch_threads
 
 SIZES = ((16384, 2048), (4096, 512))  # (d, k); the second is ResNet-18 at 8×
 BATCH = 64
@@ -25,7 +24,7 @@ ROUNDS = 25
 
 def measure() -> dict[str, dict[str, float]]:
     """Return milliseconds, bytes and the ratio haar / dct for each size."""
-    with _threads(2), torch.no_grad():
+    with torch_threads(2), torch.no_grad():
         return {
             f"{size}x{code_size}": _compare(size, code_size)
             for size, code_size in SIZES
@@ -64,16 +63,6 @@ def _milliseconds(projection: Projection, activation: torch.Tensor) -> float:
 def _held_bytes(projection: Projection) -> int:
     """Return the bytes of everything that the projection keeps."""
     return sum(buffer.nbytes for buffer in projection.buffers())
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 if __name__ == "__main__":

@@ -8,14 +8,10 @@ the other, so that both ways have two busy cores of one thread each. It is timed
 its first cell to its last; the sweep's wall time has the start of its workers in it.
 """
 
-import argparse
-import json
 import multiprocessing
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
@@ -23,9 +19,11 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.command import print_measured
 from lightsplit.experiments import make_experiment, run
 from lightsplit.results import RunFolder
 from lightsplit.sweeps import Cell, LocalWorkers, Order, SweepFolder, SweepRun
+from lightsplit.threads import torch_threads
 
 WORKERS = 2
 TARGET_RATIO = 1.1
@@ -67,7 +65,7 @@ def _cells(size: Size) -> list[Cell]:
 
 def _sweep(cells: list[Cell]) -> float:
     """Return the wall time of a sweep, its workers started and ended."""
-    with tempfile.TemporaryDirectory() as place, _one_thread():
+    with tempfile.TemporaryDirectory() as place, torch_threads(1):
         began = time.perf_counter()
         workers = LocalWorkers(WORKERS)
         try:
@@ -112,23 +110,9 @@ def _run_in_turn(cells: list[Cell], start: Barrier, line: Connection) -> None:
         line.send(time.perf_counter() - began)
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let workers have one thread each: they share those of this process."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description="what a sweep adds to its cells")
-    parser.add_argument("--quick", action="store_true", help="a smoke test")
-    size = QUICK if parser.parse_args().quick else Size()
-    print(json.dumps(measure(size), indent=2))
+    print_measured("what a sweep adds to its cells", measure, whole=Size(), quick=QUICK)
 
 
 if __name__ == "__main__":

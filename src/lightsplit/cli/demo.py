@@ -1,12 +1,9 @@
 """``lightsplit demo``: train, audit and report on the embedded digits."""
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import typer
 from rich.table import Table
 
@@ -17,6 +14,7 @@ from lightsplit.cli.train import train_in
 from lightsplit.experiments import make_experiment
 from lightsplit.reports import find_runs, make_report, write_page
 from lightsplit.results import RunFolder
+from lightsplit.threads import torch_threads
 
 RUNS: dict[str, dict[str, Any]] = {
     "raw": {"codec": "raw"},
@@ -35,7 +33,7 @@ def demo(
 ) -> None:
     """Train raw and LightSplit on the embedded digits, audit and compare them."""
     base = out or Path(tempfile.mkdtemp(prefix="lightsplit-demo-"))
-    with console.reported_errors(), _one_thread():
+    with console.reported_errors(), torch_threads(1):
         records = {name: _run(base, name, epochs) for name in RUNS}
         made = make_report(*find_runs([base]), title="LightSplit on the digits")
         write_page(made, base / "report.html")
@@ -55,21 +53,6 @@ def demo(
     )
     console.out.print(f"runs and pictures: {base}", soft_wrap=True)
     console.out.print(f"all on one page:   {base / 'report.html'}", soft_wrap=True)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Keep torch to one thread: nets this small gain nothing by more.
-
-    On a machine that is busy otherwise they lose: threads that wait for each other
-    spin, and a minute becomes ten.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _run(base: Path, name: str, epochs: int) -> dict[str, Any]:

@@ -7,8 +7,6 @@ same training once more and what its attacks take beside it; other audits are le
 """
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,6 +24,7 @@ from lightsplit.experiments.communication import (
 from lightsplit.experiments.config import FACTS
 from lightsplit.experiments.pieces import load_parts
 from lightsplit.sweeps.audit_costs import learning_seconds
+from lightsplit.threads import torch_threads
 
 _BATCH = 64
 _REPEATS = 3
@@ -62,7 +61,7 @@ def estimate(
     clients = experiment.clients if experiment.heads == "private" else 1
     tested = clients * count_test_samples(experiment) * _FORWARD_SHARE
     steps = epochs * traffic.steps
-    with _threads(threads):
+    with torch_threads(threads):
         rate = _seconds_per_sample(experiment.dataset, experiment.model, experiment.cut)
         seconds = rate * epochs * (traffic.samples + tested)
         again = [
@@ -98,13 +97,3 @@ def _seconds_per_sample(dataset: str, model: str, cut: str) -> float:
         loss.backward()  # type: ignore[no-untyped-call]
         times.append(time.perf_counter() - began)
     return min(times) / _BATCH
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
