@@ -1,6 +1,7 @@
-"""Two hosts on one machine: network namespaces with a shaped link between them.
+"""Two hosts on one machine: network namespaces with a link between them.
 
-[ls-server] 10.213.0.1 ══ veth, netem on both ends ══ 10.213.0.2 [ls-client]
+shaped   [ls-server] 10.213.0.1 ══ veth, netem on both ends ══ 10.213.0.2 [ls-client]
+routed   [ls-server] 10.213.0.1 ── veth ── relay, here ── veth ── 10.213.1.1 [ls-client]
 """
 
 import contextlib
@@ -11,7 +12,8 @@ from collections.abc import Iterator
 
 SERVER, CLIENT = "ls-server", "ls-client"
 SERVER_HOST = "10.213.0.1"
-_ENDS = {SERVER: ("ls-veth0", SERVER_HOST), CLIENT: ("ls-veth1", "10.213.0.2")}
+RELAY_HOST = "10.213.1.2"  # as the client sees it, where hosts are routed
+_HERE = ""
 
 
 class NotAllowedError(Exception):
@@ -20,31 +22,57 @@ class NotAllowedError(Exception):
 
 @contextlib.contextmanager
 def shaped_hosts(*, bits_per_second: float, delay_seconds: float) -> Iterator[None]:
-    """Make both hosts for the block; ``inside`` runs a command on one of them."""
-    if platform.system() != "Linux" or not (shutil.which("ip") and shutil.which("tc")):
-        raise NotAllowedError("needs Linux with iproute2 (ip and tc)")
+    """Make both hosts for the block, the link between them shaped by the kernel."""
     shape = [f"{bits_per_second:.0f}bit", "delay", f"{delay_seconds * 1e3:g}ms"]
-    first, second = (name for name, _ in _ENDS.values())
-    try:
-        for host in _ENDS:
-            _run("ip", "netns", "add", host)
-        _run("ip", "link", "add", first, "type", "veth", "peer", "name", second)
-        for host, (device, address) in _ENDS.items():
-            _run("ip", "link", "set", device, "netns", host)
-            _run(*inside(host), "ip", "address", "add", f"{address}/24", "dev", device)
-            _run(*inside(host), "ip", "link", "set", device, "up")
+    with _hosts():
+        ends = _link("ls-veth0", (SERVER, SERVER_HOST), (CLIENT, "10.213.0.2"))
+        for host, device in ends.items():
             netem = ("tc", "qdisc", "add", "dev", device, "root", "netem", "rate")
             _run(*inside(host), *netem, *shape)
         yield
-    finally:
-        for host in _ENDS:
-            _try("ip", "netns", "del", host)
-        _try("ip", "link", "del", first)
+
+
+@contextlib.contextmanager
+def routed_hosts() -> Iterator[None]:
+    """Make both hosts for the block, each joined to this one and to no other."""
+    with _hosts():
+        _link("ls-veth0", (SERVER, SERVER_HOST), (_HERE, "10.213.0.2"))
+        _link("ls-veth1", (CLIENT, "10.213.1.1"), (_HERE, RELAY_HOST))
+        yield
 
 
 def inside(host: str) -> tuple[str, ...]:
     """Return what precedes a command that is to run on ``host``."""
-    return ("ip", "netns", "exec", host)
+    return ("ip", "netns", "exec", host) if host else ()
+
+
+@contextlib.contextmanager
+def _hosts() -> Iterator[None]:
+    if platform.system() != "Linux" or not (shutil.which("ip") and shutil.which("tc")):
+        raise NotAllowedError("needs Linux with iproute2 (ip and tc)")
+    try:
+        for host in (SERVER, CLIENT):
+            _run("ip", "netns", "add", host)
+        yield
+    finally:  # the links go with their ends
+        for host in (SERVER, CLIENT):
+            _try("ip", "netns", "del", host)
+
+
+def _link(name: str, *ends: tuple[str, str]) -> dict[str, str]:
+    """Join two hosts under their addresses; return the device of each."""
+    devices = {
+        host: f"{name}{letter}" for (host, _), letter in zip(ends, "ab", strict=True)
+    }
+    first, second = devices.values()
+    _run("ip", "link", "add", first, "type", "veth", "peer", "name", second)
+    for host, address in ends:
+        device = devices[host]
+        if host:
+            _run("ip", "link", "set", device, "netns", host)
+        _run(*inside(host), "ip", "address", "add", f"{address}/24", "dev", device)
+        _run(*inside(host), "ip", "link", "set", device, "up")
+    return devices
 
 
 def _run(*command: str) -> None:

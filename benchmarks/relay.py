@@ -17,14 +17,19 @@ _CHUNK = 16 * 1024
 
 @contextlib.contextmanager
 def relayed(
-    port: int, *, bits_per_second: float, delay_seconds: float
+    port: int,
+    *,
+    bits_per_second: float,
+    delay_seconds: float,
+    host: str = "127.0.0.1",
+    listen: str = "127.0.0.1",
 ) -> Iterator[int]:
-    """Relay connections to ``port`` and yield the port to connect to instead."""
+    """Relay connections to ``host``; yield the port of ``listen`` to connect to."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    link = _Link(port, bits_per_second / 8, delay_seconds)
-    server = asyncio.run_coroutine_threadsafe(link.listen(), loop).result()
+    link = _Link(host, port, bits_per_second / 8, delay_seconds)
+    server = asyncio.run_coroutine_threadsafe(link.listen(listen), loop).result()
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
@@ -36,18 +41,20 @@ def relayed(
 
 
 class _Link:
-    def __init__(self, port: int, bytes_per_second: float, delay: float) -> None:
-        self._port = port
+    def __init__(
+        self, host: str, port: int, bytes_per_second: float, delay: float
+    ) -> None:
+        self._end = host, port
         self._rate = bytes_per_second
         self._delay = delay
 
-    async def listen(self) -> asyncio.Server:
-        return await asyncio.start_server(self._connected, "127.0.0.1", 0)
+    async def listen(self, host: str) -> asyncio.Server:
+        return await asyncio.start_server(self._connected, host, 0)
 
     async def _connected(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        there, back = await asyncio.open_connection(*self._end)
         await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
 
     async def _pump(
