@@ -120,7 +120,9 @@ class Coordinator:
     @property
     def progress(self) -> Progress:
         """How far the run has come."""
-        return self._course.progress
+        with self._lock:
+            self._course.count_bytes()
+            return self._course.progress
 
     @property
     def guard(self) -> Guard | None:
@@ -254,7 +256,6 @@ class Coordinator:
                     "the server stops and may come back", code="shutting-down"
                 )
             member.meter.add("hand_off", len(self.finished.side))
-            self.progress.bytes = self.members.bytes_by_kind()
             return self.finished
 
     def _note_told(self, member: Member) -> None:

@@ -215,8 +215,13 @@ class Course:
         if self.is_at_boundary:
             self._pass_boundary(order)
 
+    def count_bytes(self) -> None:
+        """Bring the bytes of all clients up to date; too much to do in every turn."""
+        self.progress.bytes = self._members.bytes_by_kind()
+
     def save(self) -> None:
         """Write a checkpoint; only at a boundary."""
+        self.count_bytes()
         files = {
             "server.safetensors": tensors.to_bytes(self._server.side.state()),
             "side.sealed": self._side,
@@ -271,7 +276,6 @@ class Course:
         progress.turns += 1 if order.steps else 0
         self._number += 1 if order.steps else 0
         progress.last_client = order.client
-        progress.bytes = self._members.bytes_by_kind()
         self._side = done.side or self._side
         if done.loss is not None and order.steps:
             member.loss = done.loss
@@ -318,6 +322,7 @@ class Course:
             )
             self._reports.clear()
             turn = order.turn
+            self.count_bytes()
             self.progress.remember(turn.epoch + 1, turn.round + 1, evaluation)
         self._finish_if_over()
         if self.finished is None and self._is_save_due(order):
