@@ -17,7 +17,7 @@ $(STAMP): pyproject.toml constraints.txt
 setup: $(STAMP)  ## make .venv with the exact versions of constraints.txt
 
 demo: $(STAMP)  ## train raw and lightsplit-f on the embedded digits, audit and report
-	$(BIN)/python -m lightsplit.cli.app demo
+	$(BIN)/python -m lightsplit demo
 
 test: check $(STAMP)  ## every check and every test
 	$(BIN)/python -m pytest -n 3 --dist loadfile --cov --cov-report=term --cov-fail-under=95

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -24,12 +25,13 @@ def _no_environment_leak():
 
 @pytest.fixture(autouse=True)
 def _no_thread_leak():
-    before = {thread.ident for thread in threading.enumerate()}
+    before = set(threading.enumerate())
     yield
-    left = [t for t in threading.enumerate() if t.ident not in before]
-    for thread in left:
-        thread.join(timeout=10)  # gRPC's and rich's end a moment after they are closed
-    running = [thread.name for thread in left if thread.is_alive()]
+    # gRPC's and rich's end a moment after they are closed; some cannot be joined.
+    deadline = time.monotonic() + 20
+    while set(threading.enumerate()) - before and time.monotonic() < deadline:
+        time.sleep(0.005)
+    running = [thread.name for thread in set(threading.enumerate()) - before]
     assert not running, f"the test left threads running: {running}"
 
 

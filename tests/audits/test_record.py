@@ -1,6 +1,7 @@
 import pytest
 
-from lightsplit.audits.record import keep, leakage
+from lightsplit.audits.plan import AuditOptions
+from lightsplit.audits.record import is_audited, keep, leakage
 
 
 def entry(attack="decoder", *, kind="oracle", budget="quick", **means):
@@ -10,6 +11,7 @@ def entry(attack="decoder", *, kind="oracle", budget="quick", **means):
         "kind": kind,
         "budget": budget,
         "client": 0,
+        "seed": 0,
         "metrics": {name: {"mean": mean} for name, mean in means.items()},
     }
 
@@ -48,3 +50,20 @@ def test_trivial_and_published_attacks_are_not_the_claim():
     ]
     assert leakage(entries)["ssim"]["attack"] == "linear"
     assert leakage(entries[:2]) == {}
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_there"),
+    [
+        ({}, True),
+        ({"budget": "full"}, False),
+        ({"client": 1}, False),
+        ({"seed": 1}, False),
+    ],
+    ids=["as-it-was", "harder", "another-client", "another-seed"],
+)
+def test_an_audit_is_not_made_again_unless_something_else_is_asked(asked, is_there):
+    names = ("mean-image", "class-mean", "all-black", "nearest-image", "linear")
+    record = {"audit": [entry(name) for name in names]}
+    options = AuditOptions(attacks=("linear",), **asked)
+    assert is_audited(record, options) is is_there

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-COMMAND = [sys.executable, "-m", "lightsplit.cli.app", "train"]
+COMMAND = [sys.executable, "-m", "lightsplit", "train"]
 LONG = ["--epochs", "6", "--train-limit", "700", "--test-limit", "50", "--json"]
 
 

@@ -3,7 +3,6 @@
 import json
 import signal
 import threading
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -24,16 +23,6 @@ pytestmark = pytest.mark.slow
 ALONE = {"clients": 1, "train_limit": 30, "test_limit": 20, "batch_size": 10}
 FLAGS = [part for k, v in ALONE.items() for part in (f"--{k.replace('_', '-')}", v)]
 FLAGS += ["--epochs", 1, "--address", "127.0.0.1:0"]
-
-
-@pytest.fixture(autouse=True)
-def _threads_end():
-    """Give gRPC's own threads the moment that they take after a channel is closed."""
-    before = set(threading.enumerate())
-    yield
-    deadline = time.monotonic() + 20
-    while set(threading.enumerate()) - before and time.monotonic() < deadline:
-        time.sleep(0.005)
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """Runs over real sockets leave nothing behind: no thread, process or open line."""
 
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -22,16 +20,6 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.is_relative_to(here):
             item.add_marker(pytest.mark.slow)
-
-
-@pytest.fixture(autouse=True)
-def _threads_end():
-    """Give gRPC's own threads the moment that they take after a channel is closed."""
-    before = set(threading.enumerate())
-    yield
-    deadline = time.monotonic() + 20
-    while set(threading.enumerate()) - before and time.monotonic() < deadline:
-        time.sleep(0.005)
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ def interpreter(tmp_path):
     def start(*argv):
         with (tmp_path / "carol.log").open("w") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "lightsplit.cli.app", *map(str, argv)],
+                [sys.executable, "-m", "lightsplit", *map(str, argv)],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, "OMP_NUM_THREADS": "1"},

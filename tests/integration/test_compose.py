@@ -33,7 +33,7 @@ def example(tmp_path):
     return folder
 
 
-LIGHTSPLIT = [sys.executable, "-m", "lightsplit.cli.app"]
+LIGHTSPLIT = [sys.executable, "-m", "lightsplit"]
 
 
 def mount(service, example, place):

@@ -12,7 +12,7 @@ SETTINGS = [
 
 
 def command(*arguments):
-    return [sys.executable, "-m", "lightsplit.cli.app", "train", *arguments]
+    return [sys.executable, "-m", "lightsplit", "train", *arguments]
 
 
 def wait_for(path, process, seconds=90):

@@ -36,7 +36,7 @@ def sweep(tmp_path):
     started = []
 
     def start(*options):
-        command = [sys.executable, "-m", "lightsplit.cli.app", "sweep"]
+        command = [sys.executable, "-m", "lightsplit", "sweep"]
         command += [str(tmp_path / "grid.toml"), "--out", str(tmp_path / "out")]
         process = subprocess.Popen(
             [*command, *options],

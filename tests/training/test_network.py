@@ -2,7 +2,6 @@
 
 import copy
 import threading
-import time
 from functools import partial
 
 import pytest
@@ -24,16 +23,6 @@ from lightsplit.training.network import (
 )
 from lightsplit.training.schedule import Schedule
 from lightsplit.transports.sealing import SealingKey
-
-
-@pytest.fixture(autouse=True)
-def _threads_end():
-    """Give gRPC's own threads the moment that they take after a channel is closed."""
-    before = set(threading.enumerate())
-    yield
-    deadline = time.monotonic() + 20
-    while set(threading.enumerate()) - before and time.monotonic() < deadline:
-        time.sleep(0.005)
 
 
 def started(work, **arguments):

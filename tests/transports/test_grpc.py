@@ -29,16 +29,6 @@ from lightsplit.transports.grpc_server import SESSION, SessionServer
 BIG = bytes(range(256)) * (3 * PART_BYTES // 256)
 
 
-@pytest.fixture(autouse=True)
-def _threads_end():
-    """Give gRPC's own threads the moment that they take after a channel is closed."""
-    before = set(threading.enumerate())
-    yield
-    deadline = time.monotonic() + 20
-    while set(threading.enumerate()) - before and time.monotonic() < deadline:
-        time.sleep(0.005)
-
-
 @pytest.fixture
 def serve():
     """Return what serves a session and gives its port."""

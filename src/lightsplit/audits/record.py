@@ -36,10 +36,11 @@ def leakage(entries: list[Entry]) -> dict[str, dict[str, Any]]:
 
 def is_audited(record: dict[str, Any], options: AuditOptions) -> bool:
     """Say whether every attack that ``options`` ask for has an entry already."""
+    same = ("budget", "client", "seed")
     entries = [
         entry
         for entry in record.get("audit", [])
-        if (entry["budget"], entry["client"]) == (options.budget, options.client)
+        if all(entry.get(name) == getattr(options, name) for name in same)
     ]
     last = record.get("steps") if options.during else None
     return all(

@@ -45,7 +45,3 @@ app.command("keys")(keys)
 def main() -> None:
     """Run the command line."""
     app()
-
-
-if __name__ == "__main__":
-    main()
