@@ -1,7 +1,9 @@
 import json
 
 import pytest
+from rich.console import Console
 
+from lightsplit.cli import console
 from lightsplit.cli.listing import KINDS
 
 pytestmark = pytest.mark.slow
@@ -36,3 +38,11 @@ def test_an_attack_is_listed_with_who_could_do_it_and_what_it_costs(lightsplit):
 def test_a_model_is_listed_with_its_cuts(lightsplit):
     models = json.loads(lightsplit("list", "models", "--json").stdout)
     assert models["resnet18"]["cuts"] == "l1, l2 (default)"
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_no_word_about_an_attack_is_cut_off(lightsplit, monkeypatch, width):
+    monkeypatch.setattr(console, "out", Console(width=width))
+    shown = lightsplit("list", "attacks").stdout
+    assert "…" not in shown
+    assert "substitute" in shown

@@ -33,6 +33,8 @@ KINDS: dict[str, Registry[Any]] = {
     "inspectors": INSPECTORS,
 }
 EXPERIMENTS = "experiments"
+Entries = dict[str, dict[str, str]]  # facts by the names of parts
+_LEAST_WIDTH = 30  # of the terminal, for each column after the second
 
 
 def list_parts(
@@ -49,14 +51,25 @@ def list_parts(
     if json:
         console.print_json(entries)
         return
-    columns = list(next(iter(entries.values())))
-    table = Table(title=kind, title_justify="left")
+    console.out.print(_table(kind, entries))
+
+
+def _table(kind: str, entries: Entries) -> Table:
+    """Return the entries in columns, or their facts as lines where that is narrow."""
+    first, *others = next(iter(entries.values()))
+    is_narrow = console.out.width < _LEAST_WIDTH * len(others)
+    table = Table(title=kind, title_justify="left", show_lines=is_narrow)
     table.add_column("name", no_wrap=True)
-    for column in columns:
+    for column in [first, *([] if is_narrow else others)]:
         table.add_column(column)
     for name, facts in entries.items():
-        table.add_row(name, *facts.values())
-    console.out.print(table)
+        table.add_row(name, *([_lines(facts)] if is_narrow else facts.values()))
+    return table
+
+
+def _lines(facts: dict[str, str]) -> str:
+    (_, what), *others = facts.items()
+    return "\n".join([what, *(f"{name}: {fact}" for name, fact in others)])
 
 
 def describe(kind: str, name: str) -> dict[str, str]:
@@ -75,11 +88,11 @@ def describe(kind: str, name: str) -> dict[str, str]:
     return facts
 
 
-def _parts(kind: str) -> dict[str, dict[str, str]]:
+def _parts(kind: str) -> Entries:
     return {name: describe(kind, name) for name in KINDS[kind].names()}
 
 
-def _experiments() -> dict[str, dict[str, str]]:
+def _experiments() -> Entries:
     """Return what each sweep file is about, and its scales."""
     return {
         sweep.name: {"about": sweep.about, "scales": ", ".join(sweep.scales) or "one"}
