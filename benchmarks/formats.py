@@ -56,7 +56,7 @@ def measure(rounds: int = 25) -> dict[str, object]:
     }
 
 
-def _there_and_back(name: str, kind: str, size: int) -> Callable[[], None]:
+def _there_and_back(name: str, kind: str, size: int) -> Callable[[], object]:
     formats, values = WireFormats(name), torch.randn(BATCH, size)
     stamp, spec = Stamp(kind, 0, 0), TensorSpec((BATCH, size))
 
@@ -70,13 +70,13 @@ def _there_and_back(name: str, kind: str, size: int) -> Callable[[], None]:
     return back if kind.endswith("gradient") else forward
 
 
-def _step() -> Callable[[], None]:
+def _step() -> Callable[[], object]:
     images, labels = torch.rand(BATCH, 3, 32, 32), torch.randint(10, (BATCH,))
     parts = MODELS.create("resnet18", cut="l2").split()
     codec = make_codec("lightsplit-f", shape=(64, 8, 8), ratio=32, projection="dct")
     server = Server(ServerSide(parts.backbone, codec, ADAM))
     client = Client(ClientSide(parts.head, parts.tail, codec, ADAM), server.handle)
-    return lambda: client.step(images, labels) and None
+    return lambda: client.step(images, labels)
 
 
 if __name__ == "__main__":

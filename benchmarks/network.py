@@ -26,7 +26,7 @@ from benchmarks.network_children import measured, serving
 from benchmarks.network_runs import BATCH, Run
 from lightsplit.transports.certificates import CertificateFolder
 
-CODECS = {
+CODECS: dict[str, dict[str, Any]] = {
     "raw": {"name": "raw"},
     "lightsplit-f 8x dct": {"name": "lightsplit-f", "ratio": 8, "projection": "dct"},
 }

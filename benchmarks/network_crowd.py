@@ -69,7 +69,7 @@ class Windows:
         self._turns = self._steps = 0
         self._began = 0.0
 
-    def pace(self, step: Callable[[], None], steps: int) -> None:
+    def pace(self, step: Callable[[], object], steps: int) -> None:
         """Take a turn, in time."""
         if not self._turns:
             self.joined_bytes = resident_bytes(self._pid)  # all have joined by now

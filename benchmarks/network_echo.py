@@ -34,7 +34,9 @@ class Echo:
             line.address, credentials, options=MESSAGE_OPTIONS
         )
         self._sent: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        method = self._channel.stream_stream("/bench.Echo/Echo")
+        method: grpc.StreamStreamMultiCallable[bytes, bytes] = (
+            self._channel.stream_stream("/bench.Echo/Echo")
+        )
         self._replies = method(iter(self._sent.get, None))
 
     def round_trip(self, frame: bytes) -> None:
@@ -53,7 +55,9 @@ def main(certs: str) -> None:
     """Serve until the parent ends this process."""
     end_with_parent()
     server = grpc.server(ThreadPoolExecutor(2), options=MESSAGE_OPTIONS)
-    handler = grpc.stream_stream_rpc_method_handler(_echo)
+    handler: grpc.RpcMethodHandler[bytes, bytes] = (
+        grpc.stream_stream_rpc_method_handler(_echo)
+    )
     server.add_generic_rpc_handlers(
         [grpc.method_handlers_generic_handler("bench.Echo", {"Echo": handler})]
     )

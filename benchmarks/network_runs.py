@@ -23,7 +23,7 @@ from lightsplit.transports.credentials import TlsFiles
 
 BATCH = 64
 ADAM = partial(torch.optim.Adam, lr=1e-3)
-Pace = Callable[[Callable[[], None], int], None]
+Pace = Callable[[Callable[[], object], int], None]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Paced(Client):
         """Let ``pace`` take the steps of a turn, each of them when it likes."""
         inputs, labels = batches.batch(0)
         if steps:  # the last turn is for an evaluation, and there is no test set
-            self.pace(lambda: self.step(inputs, labels) and None, steps)
+            self.pace(lambda: self.step(inputs, labels), steps)
         return TurnReport(steps, steps * len(labels), 0.0)
 
 

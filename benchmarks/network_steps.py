@@ -59,11 +59,11 @@ def model(run: Run, line: Line) -> dict[str, float]:
     inputs, labels = batches.batch(0)
     medians: dict[str, float] = {}
 
-    def pace(step: Callable[[], None], steps: int) -> None:
+    def pace(step: Callable[[], object], steps: int) -> None:
         tasks = {
             "network": lambda: _block(step, remote, inputs),
             "in_process": lambda: _block(
-                lambda: here.step(inputs, labels) and None, here, inputs
+                lambda: here.step(inputs, labels), here, inputs
             ),
         }
         rounds = steps // BLOCK - WARM_UP
@@ -86,7 +86,7 @@ def protocol(run: Run, line: Line, echo_address: str) -> dict[str, float]:
     up, down = _frames(run)
     medians: dict[str, float] = {}
 
-    def pace(step: Callable[[], None], steps: int) -> None:
+    def pace(step: Callable[[], object], steps: int) -> None:
         tasks = {
             "network": partial(_repeat, step),
             "echo": partial(_repeat, lambda: _echoes(echo, up, down)),
@@ -104,7 +104,7 @@ def protocol(run: Run, line: Line, echo_address: str) -> dict[str, float]:
     return medians
 
 
-def _block(step: Callable[[], None], client: Paced, inputs: torch.Tensor) -> None:
+def _block(step: Callable[[], object], client: Paced, inputs: torch.Tensor) -> None:
     for _ in range(BLOCK):
         step()
     client.predict(inputs[:1])

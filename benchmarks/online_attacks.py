@@ -29,7 +29,6 @@ import torch
 
 from benchmarks.random_cifar import write_random_cifar
 from lightsplit.attacks import (
-    ATTACKS,
     Exchange,
     Knowledge,
     LabelledImages,
@@ -38,11 +37,15 @@ from lightsplit.attacks import (
     sdar_training,
 )
 from lightsplit.attacks.divergences import gradient_penalty, multi_kernel_mmd
+from lightsplit.attacks.fora import FORA
+from lightsplit.attacks.learner import descend
 from lightsplit.attacks.online import TrainedAlongside
+from lightsplit.attacks.sdar import SDAR
 from lightsplit.audits.setup import fresh_parts, server_setup
 from lightsplit.experiments import Job, build, make_experiment
 from lightsplit.protocol import Reply, Request
 
+KINDS: dict[str, type[TrainedAlongside]] = {"sdar": SDAR, "fora": FORA}
 CASES = {
     "sdar vanilla": ("sdar", {"model": "resnet20", "cut": "4", "topology": "vanilla"}),
     "sdar u": ("sdar", {"model": "resnet20", "cut": "4", "topology": "u"}),
@@ -145,13 +148,11 @@ class Scene:
         with (
             mock.patch.multiple(
                 fora_training,
-                descend=self._clocked(fora_training.descend, title),
+                descend=self._clocked(descend, title),
                 multi_kernel_mmd=self._clocked(multi_kernel_mmd, "mk-mmd"),
                 gradient_penalty=self._clocked(gradient_penalty, "penalty"),
             ),
-            mock.patch.object(
-                sdar_training, "descend", self._clocked(sdar_training.descend, title)
-            ),
+            mock.patch.object(sdar_training, "descend", self._clocked(descend, title)),
             mock.patch.object(
                 torch.autograd, "grad", self._clocked(torch.autograd.grad, "slopes")
             ),
@@ -188,9 +189,11 @@ def _prepare(attack: str, job: Job) -> TrainedAlongside:
         classes=job.dataset.classes,
         auxiliary=LabelledImages(*test.batch(range(len(test)))),
         architecture=lambda: fresh_parts(job.experiment, 1).head,
-        setup=server_setup(job, 1),
+        setup=server_setup(job.experiment, job.contract, 1),
     )
-    return equip(ATTACKS.get(attack), knowledge, form="published")
+    equipped = equip(KINDS[attack], knowledge, form="published")
+    assert equipped is not None  # noqa: S101  it has all there is
+    return equipped
 
 
 def main() -> None:

@@ -34,7 +34,7 @@ from benchmarks.namespaces import (
 from benchmarks.relay import relayed
 from lightsplit.data import data_folder
 
-SHAPE = {"bits_per_second": 100e6, "delay_seconds": 0.010}  # each way
+SHAPE: dict[str, Any] = {"bits_per_second": 100e6, "delay_seconds": 0.010}  # each way
 _PORT = 7443
 VARIANTS = {
     "raw": ["--codec", "raw"],

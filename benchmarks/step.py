@@ -9,6 +9,7 @@ turn within one run.
 import json
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -20,7 +21,7 @@ from lightsplit.models import MODELS
 BATCH = 64
 SHAPE = (64, 8, 8)
 ADAM = partial(torch.optim.Adam, lr=1e-3)
-VARIANTS = {
+VARIANTS: dict[str, dict[str, Any]] = {
     "raw": {"name": "raw"},
     "lightsplit-f 8x dct": {"name": "lightsplit-f", "ratio": 8, "projection": "dct"},
     "lightsplit-f 8x haar": {"name": "lightsplit-f", "ratio": 8, "projection": "haar"},
@@ -54,14 +55,14 @@ def measure(rounds: int = 25) -> dict[str, object]:
     }
 
 
-def _plain(images: torch.Tensor, labels: torch.Tensor) -> Callable[[], None]:
+def _plain(images: torch.Tensor, labels: torch.Tensor) -> Callable[[], object]:
     model = MODELS.create("resnet18", cut="l2").module.train()
     optimizer = ADAM(model.parameters())
 
     def step() -> None:
         loss = cross_entropy(model(images), labels)
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         loss.item()
 
@@ -69,13 +70,13 @@ def _plain(images: torch.Tensor, labels: torch.Tensor) -> Callable[[], None]:
 
 
 def _split(
-    images: torch.Tensor, labels: torch.Tensor, options: dict[str, object]
-) -> Callable[[], None]:
+    images: torch.Tensor, labels: torch.Tensor, options: dict[str, Any]
+) -> Callable[[], object]:
     parts = MODELS.create("resnet18", cut="l2").split()
     codec = make_codec(str(options.pop("name")), shape=SHAPE, **options)
     server = Server(ServerSide(parts.backbone, codec, ADAM))
     client = Client(ClientSide(parts.head, parts.tail, codec, ADAM), server.handle)
-    return lambda: client.step(images, labels) and None
+    return lambda: client.step(images, labels)
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def _plain(cells: list[Cell]) -> float:
         far.close()
         lines.append(line)
         processes.append(process)
-    seconds = [line.recv() for line in lines]
+    seconds: list[float] = [line.recv() for line in lines]
     for process in processes:
         process.join()
     return statistics.mean(seconds)

@@ -2,11 +2,11 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 
 def interleaved_medians(
-    tasks: dict[str, Callable[[], object]], *, rounds: int, warm_up: int = 2
+    tasks: Mapping[str, Callable[[], object]], *, rounds: int, warm_up: int = 2
 ) -> dict[str, float]:
     """Return the median seconds of each task, run in turn ``rounds`` times."""
     for _ in range(warm_up):

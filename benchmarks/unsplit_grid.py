@@ -112,8 +112,8 @@ def _attacked(
     for cell, form in planned:
         images = tensors.load(_images_file(out, cell, form))["images"]
         scores = _scores(images, targets)
-        raw.setdefault(form, float(scores["mse_foreground"]))  # the first cell is raw
-        ratio = float(scores["mse_foreground"]) / raw[form]
+        error = float(str(scores["mse_foreground"]))
+        ratio = error / raw.setdefault(form, error)  # the first cell is raw
         scores["mse_foreground_to_raw"] = round(ratio, 4)
         accuracy = {"accuracy": victims[cell].accuracy}
         realised = {"realised_ratio": victims[cell].codec.ratio}
