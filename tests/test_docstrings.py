@@ -8,6 +8,8 @@ import pytest
 
 import lightsplit
 
+pytestmark = pytest.mark.slow
+
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(lightsplit.__path__, "lightsplit.")

@@ -8,6 +8,8 @@ from lightsplit.transports.credentials import (
     server_credentials,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def certs(tmp_path):

@@ -16,6 +16,8 @@ from lightsplit.experiments.deploy import (
 from lightsplit.results import RunFolder
 from lightsplit.training.network import Endpoint
 
+pytestmark = pytest.mark.slow
+
 ALONE = {"clients": 1, "train_limit": 30, "epochs": 2}  # of one: nobody else is built
 
 

@@ -8,6 +8,8 @@ from lightsplit.errors import ConfigError, UnknownNameError
 from lightsplit.models import CUTS, MODELS
 from lightsplit.splitting import merge
 
+pytestmark = pytest.mark.slow
+
 # Table "Model partitions": L1H, L2H, backbone, tail, activation.
 PARTITIONS = {
     ("resnet18", 10): (9_536, 83_520, 11_166_976, 5_130, (64, 8, 8)),

@@ -8,6 +8,8 @@ from lightsplit.codecs import CODECS
 from lightsplit.losses import within_class_compaction
 from lightsplit.runtime import Client, ClientSide, Server, ServerSide
 
+pytestmark = pytest.mark.slow
+
 
 def train_whole(model, batches, optimizer):
     """The ordinary loop, with no trace of LightSplit in it."""

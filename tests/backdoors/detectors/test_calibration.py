@@ -12,6 +12,8 @@ from lightsplit.backdoors.detectors.calibration import (
 )
 from lightsplit.errors import ConfigError
 
+pytestmark = pytest.mark.slow
+
 FORMS = [("mean", "two"), ("mean", "one"), ("median", "two"), ("median", "one")]
 VALUES = st.lists(st.integers(-100, 100), min_size=3, max_size=12).map(
     lambda hundredths: np.array(hundredths) / 100
