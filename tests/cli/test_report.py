@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import pytest
 
@@ -71,3 +72,9 @@ def test_tensorboard_gets_every_evaluation(lightsplit, quick, tmp_path):
     steps = [json.loads(line)["step"] for line in lines]
     assert {step for tag, step in values if tag == "test/accuracy"} == set(steps)
     assert ("bytes/total", record["steps"]) in values
+
+
+def test_a_run_that_is_repeated_is_compared_once(lightsplit, two_runs, tmp_path):
+    again = shutil.copytree(two_runs / "raw", tmp_path / "again")
+    shown = lightsplit("compare", two_runs / "raw", again)
+    assert f"left out: {again}: same settings and seed as another run" in shown.stderr

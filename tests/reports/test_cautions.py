@@ -22,6 +22,12 @@ def test_whole_runs_under_two_seeds_call_for_no_caution(make_run, titles):
     assert titles() == []
 
 
+def test_a_run_that_is_repeated_is_told(make_run, titles):
+    for name in ("one", "again"):
+        make_run(name, figures=GOOD, **WHOLE)
+    assert titles() == ["Repeated runs", "Single seed"]
+
+
 def test_a_single_seed_is_told(make_run, titles):
     make_run("run", figures=GOOD, **WHOLE)
     assert titles() == ["Single seed"]

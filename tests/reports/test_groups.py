@@ -18,6 +18,18 @@ def test_seeds_are_taken_together_and_nothing_else(make_run, runs_in):
     assert accuracy.seeds == 3
 
 
+def test_a_run_that_is_repeated_is_no_second_seed(make_run, runs_in, attack):
+    make_run("first", seed=1, figures={"test_accuracy": 0.5})
+    make_run("again", seed=1, figures={"test_accuracy": 0.5}, audit=[attack("one", 0)])
+    make_run("other", seed=2, figures={"test_accuracy": 0.7})
+    (group,) = group_runs(runs_in()[0])
+    assert sorted(run.path.name for run in group.runs) == ["again", "other"]
+    assert [run.path.name for run in group.repeats] == ["first"]
+    accuracy = group.spread("test_accuracy")
+    assert accuracy.seeds == 2
+    assert accuracy.mean == pytest.approx(0.6)
+
+
 def test_the_raw_partner_is_of_the_same_setting(make_run, runs_in):
     make_run("raw")
     make_run("raw-private", heads="private")

@@ -39,10 +39,14 @@ def compare(
         settings.setdefault(_title(group), []).append((group, line))
     for title, rows in settings.items():
         console.out.print(_table(title, rows))
-    for problem in problems:
-        console.err.print(
-            f"left out: {problem.path}: {problem.reason}", soft_wrap=True, markup=False
-        )
+    left = [(problem.path, problem.reason) for problem in problems]
+    left += [
+        (run.path, "same settings and seed as another run")
+        for group in groups
+        for run in group.repeats
+    ]
+    for path, reason in left:
+        console.err.print(f"left out: {path}: {reason}", soft_wrap=True, markup=False)
 
 
 def _title(group: Group) -> str:

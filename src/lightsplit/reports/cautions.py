@@ -28,6 +28,7 @@ def find_cautions(
         *_collapsed(runs),
         *_suspect_attacks(runs),
         *_missing(problems),
+        *_repeated(groups),
         *_shortened(runs),
         *_single_seeds(groups),
     ]
@@ -92,6 +93,17 @@ def _missing(problems: Sequence[Problem]) -> Iterator[Caution]:
             "Not in this report",
             f"{len(problems)} runs are unfinished, failed or cannot be read.",
             tuple(f"{problem.path.name}: {problem.reason}" for problem in problems),
+        )
+
+
+def _repeated(groups: Sequence[Group]) -> Iterator[Caution]:
+    places = [run.path.name for group in groups for run in group.repeats]
+    if places:
+        yield Caution(
+            "Repeated runs",
+            f"{len(places)} runs have the settings and the seed of another one here. "
+            "They are left out: a run that is repeated is no second seed.",
+            tuple(places),
         )
 
 

@@ -27,9 +27,16 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Runs of one experiment under several seeds."""
+    """Runs of one experiment under several seeds.
+
+    Attributes:
+        runs: one for each seed.
+        repeats: others with the same settings and the same seed as one of them: the
+            same run once more, which is no second seed.
+    """
 
     runs: tuple[Run, ...]
+    repeats: tuple[Run, ...] = ()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -92,8 +99,18 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
     for run in runs:
         key = {k: v for k, v in run.settings.items() if k not in ("seed", "device")}
         found.setdefault(json.dumps(key, sort_keys=True), []).append(run)
-    groups = [Group(tuple(members)) for members in found.values()]
-    return sorted(groups, key=_order)
+    return sorted(map(_make_group, found.values()), key=_order)
+
+
+def _make_group(runs: Sequence[Run]) -> Group:
+    """Keep one run of each seed, the one that was attacked most."""
+    kept: dict[Any, Run] = {}
+    for run in runs:
+        seed = run.settings.get("seed")
+        if seed not in kept or len(run.audit) > len(kept[seed].audit):
+            kept[seed] = run
+    chosen = tuple(kept.values())
+    return Group(chosen, tuple(run for run in runs if run not in chosen))
 
 
 def spread(values: Iterable[float | None]) -> Spread | None:
