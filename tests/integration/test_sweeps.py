@@ -57,7 +57,7 @@ def sweep(tmp_path):
 
 
 def wait_for_checkpoint(folder, process):
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while not list(folder.glob("*/checkpoint/latest")):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline, "no checkpoint came"
