@@ -19,9 +19,8 @@ from lightsplit.protocol import (
     from_frames,
     to_frames,
     wire_reading,
-    wire_writing,
 )
-from lightsplit.protocol.wire import PART_BYTES, foresee
+from lightsplit.protocol.wire import PART_BYTES
 
 
 def outcome(read, frame):
@@ -91,40 +90,12 @@ def parses(monkeypatch):
     return seen
 
 
-@pytest.fixture
-def writes(monkeypatch):
-    """Return a list that grows with the small fields that protobuf writes."""
-    seen = []
-    written = wire_writing._written
-
-    def counted(kind, scalars):
-        seen.append(scalars)
-        return written(kind, scalars)
-
-    monkeypatch.setattr(wire_writing, "_written", counted)
-    wire_writing._known_fields.cache_clear()
-    return seen
-
-
-def test_what_was_foreseen_is_there_at_once(writes):
-    reader = Reader()
-    first, second = (OutputGradient(0, step, torch.ones(2, 2)) for step in (1, 2))
-    reader.feed(to_frames(first)[0])
-    foresee(first)
-    reader.foresee()
-    del writes[:]
-    read = reader.feed(to_frames(second)[0])
-    assert read.step == 2
-    assert not writes
-
-
 def test_the_last_step_of_all_has_one_after_it():
     reader = Reader()
     last = OutputGradient(0, 2**64 - 1, torch.ones(2, 2))
-    for message in (last, OutputGradient(0, 0, torch.ones(2, 2))):
-        foresee(message)
+    first = OutputGradient(0, 0, torch.ones(2, 2))
+    for message in (last, last, first, last):
         assert reader.feed(to_frames(message)[0]).step == message.step
-        reader.foresee()
 
 
 def test_losses_that_are_equal_and_written_differently_stay_themselves():

@@ -11,12 +11,7 @@ from lightsplit.protocol.wire_limits import Claim, Expectation, Limits
 from lightsplit.protocol.wire_reading import Reader, from_frames
 from lightsplit.protocol.wire_refusals import REFUSALS, error_of, refusal_of
 from lightsplit.protocol.wire_schema import Message
-from lightsplit.protocol.wire_writing import (
-    PART_BYTES,
-    foresee,
-    frame_bytes,
-    to_frames,
-)
+from lightsplit.protocol.wire_writing import PART_BYTES, frame_bytes, to_frames
 
 __all__ = [
     "PART_BYTES",
@@ -27,7 +22,6 @@ __all__ = [
     "Message",
     "Reader",
     "error_of",
-    "foresee",
     "frame_bytes",
     "from_frames",
     "refusal_of",

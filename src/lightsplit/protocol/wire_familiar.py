@@ -9,30 +9,24 @@ length, dtypes and shapes, holds for these to the byte; the data is new and is c
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from lightsplit.codecs.base import TensorSpec
 from lightsplit.protocol.wire_schema import Kind, Message
-from lightsplit.protocol.wire_writing import (
-    Scalars,
-    one_step_on,
-    pieces,
-    scalars_of,
-    small_fields,
-)
+from lightsplit.protocol.wire_writing import pieces
 
 Found = list[tuple[str, TensorSpec, memoryview]]
+_STEPS = 2**64  # that the field can count
 
 
-@dataclass(slots=True)
-class Familiar:
+class Familiar(NamedTuple):
     """What a frame had around its data.
 
     Attributes:
         kind: of its message.
-        following: the small fields of the frame after.
+        scalars: the small fields.
         opening: what stands before them.
         tensors: head, name and spec of each.
         rules: by which it was judged.
@@ -40,19 +34,20 @@ class Familiar:
     """
 
     kind: Kind
-    following: Scalars
+    scalars: dict[str, Any]
     opening: bytes
     tensors: tuple[tuple[bytes, str, TensorSpec], ...]
     rules: Sequence[object]
     stride: int = 1
 
-    def foresee(self) -> None:
-        """Have it ready what the frame after begins with."""
-        small_fields(self.kind, self.following)
+    def following(self) -> dict[str, Any]:
+        """Return the small fields of the frame after."""
+        step = (self.scalars["step"] + self.stride) % _STEPS
+        return {**self.scalars, "step": step}
 
-    def data_in(self, frame: bytes) -> Found | None:
-        """Return the tensors of the frame after; None if this is not the one."""
-        begin = self.opening + small_fields(self.kind, self.following)
+    def data_in(self, frame: bytes, scalars: dict[str, Any]) -> Found | None:
+        """Return the tensors of a frame with ``scalars``; None if it is none such."""
+        begin = self.opening + self.kind.schema(**scalars).SerializeToString()
         if not frame.startswith(begin):
             return None
         view, at = memoryview(frame), len(begin)
@@ -64,12 +59,6 @@ class Familiar:
             at = start + spec.bytes
             found.append((name, spec, view[start:at]))
         return found if at == len(frame) else None
-
-    def go_on(self) -> Scalars:
-        """Return the small fields of the frame after, which is the last one now."""
-        last = self.following
-        self.following = one_step_on(self.kind, last, self.stride)
-        return last
 
 
 def make_familiar(
@@ -84,8 +73,8 @@ def make_familiar(
         before: what the last frame of this length was like.
     """
     begin, big, _ = pieces(message)
-    scalars = scalars_of(message, kind)
-    opening = begin.removesuffix(small_fields(kind, scalars))
+    scalars = {name: getattr(message, name) for name in kind.scalars}
+    small = len(kind.schema(**scalars).SerializeToString())
     tensors = tuple(
         (
             one.head,
@@ -95,15 +84,7 @@ def make_familiar(
         for one in big
         if isinstance(one.content, Tensor)
     )
-    stride = 1 if before is None else _stride(kind, scalars, before)
-    following = one_step_on(kind, scalars, stride)
-    return Familiar(kind, following, opening, tensors, rules, stride)
-
-
-def _stride(kind: Kind, scalars: Scalars, before: Familiar) -> int:
-    """Return by how many steps a frame is later than the last one of its client."""
-    at = kind.step_at
-    if scalars[:at] != before.following[:at]:
-        return 1
-    stride: int = scalars[at] - (before.following[at] - before.stride)
-    return max(stride, 0)
+    stride = 1
+    if before is not None and before.scalars["client"] == scalars["client"]:
+        stride = max(scalars["step"] - before.scalars["step"], 0)
+    return Familiar(kind, scalars, begin[: len(begin) - small], tensors, rules, stride)

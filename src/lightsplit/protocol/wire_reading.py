@@ -88,26 +88,22 @@ class Reader:
             self._length = 0
         return message
 
-    def foresee(self) -> None:
-        """Have it ready what the frames to come begin with, while none is there."""
-        for known in tuple(self._familiar.values()):
-            known.foresee()
-
     @property
     def _rules(self) -> tuple[object, ...]:
         return self.expectation, self.limits
 
     def _read_familiar(self, frame: bytes) -> Message | None:
         """Return the message of a frame like an earlier one; else None."""
-        known = self._familiar.get((frame[:1], len(frame)))
+        key = frame[:1], len(frame)
+        known = self._familiar.get(key)
         if known is None or self._total or known.rules != self._rules:
             return None
-        found = known.data_in(frame)
+        scalars = known.following()
+        found = known.data_in(frame, scalars)
         if found is None:
             return None
-        kind = known.kind
-        scalars = zip(kind.scalars, known.go_on(), strict=True)
-        return _filled(kind, dict(scalars), found)
+        self._familiar[key] = known._replace(scalars=scalars)
+        return _filled(known.kind, scalars, found)
 
     def _make_familiar(self, kind: Kind, message: Message, frame: bytes) -> None:
         key = frame[:1], len(frame)

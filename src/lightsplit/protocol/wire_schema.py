@@ -30,7 +30,6 @@ class Kind(NamedTuple):
         schema: the generated class.
         scalars: its small fields.
         optional: those of them that may be None.
-        step_at: where among them the number of the step is, -1 where there is none.
         tensors: its fields of tensors, by number.
         side: number of the field of a sealed side, 0 where there is none.
         big: numbers of both.
@@ -42,7 +41,6 @@ class Kind(NamedTuple):
     schema: type[Schema]
     scalars: tuple[str, ...]
     optional: tuple[str, ...]
-    step_at: int
     tensors: dict[int, str]
     side: int
     big: frozenset[int]
@@ -64,15 +62,13 @@ def _make(field: Any) -> Kind:
     tensors = [one for one in inner if one.message_type is not None]
     sides = [one for one in inner if one.type == FieldDescriptor.TYPE_BYTES]
     scalars = [one for one in inner if one not in tensors and one not in sides]
-    names = tuple(one.name for one in scalars)
     return Kind(
         name=field.name,
         number=field.number,
         message=getattr(messages, schema.name, None) or getattr(control, schema.name),
         schema=getattr(pb, schema.name),
-        scalars=names,
+        scalars=tuple(one.name for one in scalars),
         optional=tuple(one.name for one in scalars if one.has_presence),
-        step_at=names.index("step") if "step" in names else -1,
         tensors={one.number: one.name for one in tensors},
         side=sum(one.number for one in sides),
         big=frozenset(one.number for one in (*tensors, *sides)),

@@ -6,14 +6,10 @@ Protobuf writes the small fields. What is big is put behind them as it lies in m
 so that a message is copied once, into its frames; by protobuf alone it would be thrice.
 ``frame_bytes`` adds up the same pieces without the copy, or knows the sum already from
 a message that was written or read: each is counted at both ends.
-
-The small fields of a step's message are those of the one before but for the step's
-number. ``foresee`` has them written beforehand, while nobody waits for it.
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -27,7 +23,7 @@ from lightsplit.protocol.messages import (
     OutputMessage,
 )
 from lightsplit.protocol.wire_fields import tag, varint
-from lightsplit.protocol.wire_schema import KINDS, PART, Kind, Message, kind_of
+from lightsplit.protocol.wire_schema import PART, Message, kind_of
 from lightsplit.protocol.wire_tensors import data_of, tensor_head
 
 PART_BYTES = 2 * 2**20  # no frame is longer; gRPC's default limit is 4 MiB
@@ -38,8 +34,6 @@ _VALUES = pb.CodeMessage.VALUES_FIELD_NUMBER  # the same in every message of a s
 _SIDE_TENSOR = pb.CodeMessage.SIDE_FIELD_NUMBER
 _LABELS = pb.CodeMessage.LABELS_FIELD_NUMBER
 _SEALED_SIDE = pb.Grant.SIDE_FIELD_NUMBER
-_STEPS = 2**64  # that the field can count
-Scalars = tuple[Any, ...]
 
 
 class Big(NamedTuple):
@@ -92,57 +86,15 @@ def _count(message: Message) -> int:
 def pieces(message: Message) -> tuple[bytes, list[Big], int]:
     """Return the beginning of a frame, what is big in it, and its whole length."""
     kind = kind_of(message)
-    small = small_fields(kind, scalars_of(message, kind))
-    big = [_big(field, content) for field, content in _contents(message)]
-    big_bytes = sum([len(one.head) + one.content_bytes for one in big])
-    head = opening(kind.number, len(small) + big_bytes) + small
-    return head, big, len(head) + big_bytes
-
-
-@lru_cache(maxsize=256)
-def opening(number: int, length: int) -> bytes:
-    """Return the first bytes of a frame with so many after them."""
-    return tag(number) + varint(length)
-
-
-def scalars_of(message: Message, kind: Kind) -> Scalars:
-    """Return the values of a message's small fields."""
-    return tuple([getattr(message, name) for name in kind.scalars])
-
-
-def small_fields(kind: Kind, scalars: Scalars) -> bytes:
-    """Return the small fields as they are written."""
-    is_of_step = bool(kind.tensors) and not any(type(one) is float for one in scalars)
-    if is_of_step:  # whole numbers, which are equal where they are written equally
-        return _known_fields(kind.number, scalars)
-    return _written(kind, scalars)
-
-
-def foresee(message: Message) -> None:
-    """Have the small fields written of the message like this one in the next step."""
-    kind = kind_of(message)
-    if kind.tensors:
-        small_fields(kind, one_step_on(kind, scalars_of(message, kind)))
-
-
-def one_step_on(kind: Kind, scalars: Scalars, stride: int = 1) -> Scalars:
-    """Return the small fields of a step's message so many steps later."""
-    at = kind.step_at
-    return (*scalars[:at], (scalars[at] + stride) % _STEPS, *scalars[at + 1 :])
-
-
-@lru_cache(maxsize=4096)  # a few for each client
-def _known_fields(number: int, scalars: Scalars) -> bytes:
-    return _written(KINDS[number], scalars)
-
-
-def _written(kind: Kind, scalars: Scalars) -> bytes:
     try:
-        known = dict(zip(kind.scalars, scalars, strict=True))
-        written: bytes = kind.schema(**known).SerializeToString()
+        scalars = {name: getattr(message, name) for name in kind.scalars}
+        small = kind.schema(**scalars).SerializeToString()
     except (TypeError, ValueError) as error:
         raise ProtocolError(f"{kind.name}: {error}", code="malformed") from error
-    return written
+    big = [_big(field, content) for field, content in _contents(message)]
+    big_bytes = sum(len(one.head) + one.content_bytes for one in big)
+    head = tag(kind.number) + varint(len(small) + big_bytes) + small
+    return head, big, len(head) + big_bytes
 
 
 def _contents(message: Message) -> list[tuple[int, Tensor | bytes]]:

@@ -9,7 +9,7 @@ import grpc
 from lightsplit.errors import ExchangeError, RemoteError, TransportError
 from lightsplit.protocol import Message
 from lightsplit.protocol.control import Refusal
-from lightsplit.protocol.wire import Reader, error_of, foresee, to_frames
+from lightsplit.protocol.wire import Reader, error_of, to_frames
 from lightsplit.transports.grpc_server import MESSAGE_OPTIONS, SESSION
 
 _OPTIONS = [
@@ -57,11 +57,10 @@ class Connection:
         else:
             self._channel = grpc.secure_channel(address, credentials, options=_OPTIONS)
         self._frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._last: Message | None = None
         method: grpc.StreamStreamMultiCallable[bytes, bytes] = (
             self._channel.stream_stream(SESSION)
         )
-        self._replies: Iterator[bytes] = method(self._outgoing())
+        self._replies: Iterator[bytes] = method(iter(self._frames.get, None))
 
     def call(self, message: Message) -> Message:
         """Send a message and return the reply, or raise what went wrong."""
@@ -87,18 +86,8 @@ class Connection:
         self._channel.close()
 
     def _send(self, message: Message) -> None:
-        frames = to_frames(message)
-        self._last = message
-        for frame in frames:
+        for frame in to_frames(message):
             self._frames.put(frame)
-
-    def _outgoing(self) -> Iterator[bytes]:
-        """Yield frames to gRPC, in a thread of its own that is idle once they left."""
-        while (frame := self._frames.get()) is not None:
-            yield frame
-            if self._last is not None:
-                foresee(self._last)
-            self._reader.foresee()
 
     def _next_frame(self) -> bytes:
         try:

@@ -17,7 +17,6 @@ from lightsplit.protocol.wire import (
     PART_BYTES,
     Limits,
     Reader,
-    foresee,
     refusal_of,
     to_frames,
 )
@@ -106,7 +105,6 @@ class SessionServer:
             )
             for message in self._session(peer, _read(reader, frames)):
                 yield from to_frames(message)
-                foresee(message)  # it is on its way
         except LightSplitError as error:
             yield from to_frames(refusal_of(error))
 
@@ -122,6 +120,5 @@ def _read(reader: Reader, frames: Iterator[bytes]) -> Iterator[Message]:
             message = reader.feed(frame)
             if message is not None:
                 yield message
-                reader.foresee()  # the reply is on its way
     except grpc.RpcError:  # the client is gone
         return
