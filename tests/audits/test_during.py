@@ -7,7 +7,7 @@ import torch
 
 from lightsplit.attacks import ATTACKS, Guess, OnlineReconstruction, silent
 from lightsplit.audits import AuditOptions, audit, audit_during
-from lightsplit.errors import AuditError, RunError
+from lightsplit.errors import AuditError, ConfigError, RunError
 from lightsplit.protocol import CodeMessage
 from lightsplit.results import tensors
 
@@ -93,12 +93,12 @@ def test_a_run_that_comes_out_otherwise_stops_the_audit(own_run, quiet):
 
 def test_attacks_on_finished_runs_have_nothing_to_learn_in_training(own_run, quiet):
     options = AuditOptions(attacks=("linear",), images=6, auxiliary=60)
-    with pytest.raises(AuditError, match="learns or infers labels"):
+    with pytest.raises(ConfigError, match="learns or infers labels"):
         audit_during(own_run(), options, watch=quiet)
 
 
 def test_an_attack_that_learns_is_not_run_on_a_finished_run(own_run, quiet, watching):
-    with pytest.raises(AuditError, match="use --during"):
+    with pytest.raises(ConfigError, match="it needs `during`"):
         audit(own_run(), ONLINE, watch=quiet)
 
 

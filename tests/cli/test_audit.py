@@ -45,6 +45,13 @@ def test_during_training_labels_are_shown_with_their_step(lightsplit, finished):
     assert "code at 2" in result.stdout
 
 
+def test_what_does_not_watch_training_is_made_after_it(lightsplit, finished):
+    named = ("--attack", "label-norm", "--attack", "linear")
+    result = lightsplit("audit", finished, *named, "--during", "--images", 8)
+    assert "code at 2" in result.stdout
+    assert "linear" in result.stdout
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

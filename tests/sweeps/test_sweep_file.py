@@ -34,7 +34,6 @@ def read(tmp_path):
         ("[audit]\nattack = 'x'", "did you mean 'attacks'?"),
         ("[audit]\nimages = 'x'", "audit.images: expected int, got 'x'"),
         ("[audit]\nattacks = ['sdar']", "sdar learns in training"),
-        ("[audit]\nduring = true", "name an attack that learns or infers labels"),
         ("[audit]\nduring = true\nattacks = ['linear']", "name an attack that learns"),
         ("[scales.small.audit]\nimage = 3", "did you mean 'images'?"),
         ("[scales.small]\naudit = 3", "scales.small.audit: expected a table"),

@@ -9,7 +9,6 @@ be interrupted, and nothing is lost.
 from dataclasses import replace
 from pathlib import Path
 
-from lightsplit.attacks import OnlineReconstruction
 from lightsplit.audits import pictures, scoring
 from lightsplit.audits.attacking import Scene, Watch, prepare, run_attack, title
 from lightsplit.audits.gathering import first_of_each_class, gather, let_oracles_know
@@ -18,12 +17,10 @@ from lightsplit.audits.plan import (
     TRAINING_SAMPLES,
     AuditOptions,
     expected,
-    plan,
     suited,
 )
 from lightsplit.audits.record import Entry, keep
 from lightsplit.audits.victim import Victim, choose_victim, restore
-from lightsplit.errors import AuditError
 from lightsplit.experiments import Job
 from lightsplit.results import RunFolder
 
@@ -36,9 +33,6 @@ def audit(
     data_dir: Path | None = None,
 ) -> list[Entry]:
     """Attack the run in ``folder`` and return the figures that were added to it."""
-    for kind, _ in plan(options):
-        if issubclass(kind, OnlineReconstruction) and kind.name in options.attacks:
-            raise AuditError(f"{kind.name} learns while training goes on: use --during")
     job = restore(folder, data_dir, device=options.device)
     attacks = suited(expected(options, during=False), options, job)
     victim = find_victim(job, options)

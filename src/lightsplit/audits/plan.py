@@ -119,9 +119,17 @@ def expected(options: AuditOptions, *, during: bool) -> list[Planned]:
     planned = plan(options)
     learning = [one for one in planned if issubclass(one[0], OnlineReconstruction)]
     if not during:
+        for attack, _ in learning:
+            if attack.name in options.attacks:
+                raise ConfigError(
+                    f"{attack.name} learns in training: it needs `during`"
+                )
         return [one for one in planned if one not in learning]
+    watching = [one for one in planned if watches(one[0])]
+    if not watching:
+        raise ConfigError("`during`: name an attack that learns or infers labels")
     beside = [one for one in planned if learning and one[0].kind == "trivial"]
-    return [*beside, *(one for one in planned if watches(one[0]))]
+    return [*beside, *watching]
 
 
 def suited(planned: list[Planned], options: AuditOptions, job: Job) -> list[Planned]:

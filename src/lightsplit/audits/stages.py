@@ -4,22 +4,20 @@
                    └─► afterwards: whatever else was asked for
     during = false ──► afterwards: everything
 
-What is in the run's record already is not made again, and what was interrupted in
-training goes on where it was saved.
+Each stage is an audit of its own, made by ``audit_during`` or by ``audit``.
 """
 
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lightsplit.attacks import LabelInference, OnlineReconstruction
+from lightsplit.attacks import LabelInference
 from lightsplit.audits.attacking import Watch
 from lightsplit.audits.audit import audit
 from lightsplit.audits.during import audit_during
 from lightsplit.audits.pausing import is_paused
-from lightsplit.audits.plan import AuditOptions, plan, watches
+from lightsplit.audits.plan import AuditOptions, expected, plan, watches
 from lightsplit.audits.record import Entry, is_audited
-from lightsplit.errors import ConfigError
 from lightsplit.results import RunFolder
 
 
@@ -29,14 +27,21 @@ def attack(
     *,
     watch: Watch,
     data_dir: Path | None = None,
+    only_missing: bool = False,
 ) -> list[Entry]:
-    """Make every stage that is not in the record yet; return what was added."""
+    """Make every stage; return what was added to the record.
+
+    With ``only_missing`` a stage that is in the record is not made again, and one that
+    was interrupted in training goes on where it was saved.
+    """
     entries: list[Entry] = []
     for stage in stages(options):
-        if is_audited(folder.read_record(), stage):
-            continue
+        ready = stage
+        if only_missing:
+            if is_audited(folder.read_record(), stage):
+                continue
+            ready = replace(stage, resume=_can_go_on(folder, stage))
         make = audit_during if stage.during else audit
-        ready = replace(stage, resume=_can_go_on(folder, stage))
         entries += make(folder, ready, watch=watch, data_dir=data_dir)
     return entries
 
@@ -48,25 +53,17 @@ def is_attacked(record: dict[str, Any], options: AuditOptions) -> bool:
 
 def stages(options: AuditOptions) -> list[AuditOptions]:
     """Return the audits that ``options`` stand for, in their order."""
-    if not options.during:
-        _refuse_learners(options)
+    expected(options, during=options.during)  # refuses what cannot be
+    if not options.during or not options.attacks:
         return [options]
-    named = [kind for kind, _ in plan(options) if kind.name in options.attacks]
-    watching = {kind.name for kind in named if watches(kind)}
-    if not watching:
-        raise ConfigError("during: name an attack that learns or infers labels")
-    after = {kind.name for kind in named} - watching
-    return [
-        replace(options, attacks=tuple(sorted(names)), during=during)
-        for names, during in ((watching, True), (after, False))
-        if names
-    ]
-
-
-def _refuse_learners(options: AuditOptions) -> None:
-    for kind, _ in plan(options):
-        if issubclass(kind, OnlineReconstruction) and kind.name in options.attacks:
-            raise ConfigError(f"{kind.name} learns in training: it needs during = true")
+    after = replace(options, during=False, resume=False)
+    if "all" in options.attacks:
+        return [options, after]
+    named = {kind.name: kind for kind, _ in plan(options)}
+    watching = tuple(name for name in options.attacks if watches(named[name]))
+    others = tuple(name for name in options.attacks if name not in watching)
+    in_training = replace(options, attacks=watching)
+    return [in_training, replace(after, attacks=others)] if others else [in_training]
 
 
 def _can_go_on(folder: RunFolder, stage: AuditOptions) -> bool:

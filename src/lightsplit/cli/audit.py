@@ -8,8 +8,8 @@ from typing import Any, cast
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from lightsplit import attacks
-from lightsplit.audits import AuditOptions, Watch, audit, audit_during
+from lightsplit import attacks, audits
+from lightsplit.audits import AuditOptions, Watch
 from lightsplit.audits.plan import FormChoice, Source
 from lightsplit.cli import console
 from lightsplit.cli.audit_options import (
@@ -120,9 +120,8 @@ def audit_in(
     is_quiet: bool = False,
 ) -> list[dict[str, Any]]:
     """Audit behind progress bars."""
-    attack = audit_during if options.during else audit
     with _bars(is_quiet=is_quiet) as watch:
-        return attack(folder, options, watch=watch, data_dir=data_dir)
+        return audits.attack(folder, options, watch=watch, data_dir=data_dir)
 
 
 def tables(entries: list[dict[str, Any]]) -> list[Table]:

@@ -52,7 +52,7 @@ During = Annotated[
     typer.Option(
         "--during",
         help="train the run once more, with attacks that learn at its server; label "
-        "inference at each evaluation",
+        "inference at each evaluation; other attacks that are named come after it",
     ),
 ]
 ScoreEvery = Annotated[

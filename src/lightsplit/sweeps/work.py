@@ -168,8 +168,9 @@ def _attack(
 
     device = make_experiment(order.settings).device
     options = replace(order.audit or AuditOptions(), device=device)
+    data_dir = _data_dir(order)
     try:
-        attack(folder, options, watch=watch, data_dir=_data_dir(order))
+        attack(folder, options, watch=watch, data_dir=data_dir, only_missing=True)
     except Interrupted:
         return False
     return True
