@@ -35,7 +35,7 @@ def tag(field: int) -> bytes:
     return varint(field << 3 | _BYTES)
 
 
-def read_varint(body: memoryview, at: int) -> tuple[int, int]:
+def read_varint(body: bytes | memoryview, at: int) -> tuple[int, int]:
     """Return the whole number at ``at``, and where it ends."""
     number = body[at] if at < len(body) else 0x80
     if number < 0x80:

@@ -12,15 +12,17 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+from torch import Tensor
+
 from lightsplit.codecs.base import Code
 from lightsplit.errors import ProtocolError
 from lightsplit.protocol._pb import lightsplit_pb2 as pb
-from lightsplit.protocol.wire_familiar import Familiar, Found, make_familiar
 from lightsplit.protocol.wire_fields import parsed, read_varint, split, tag
 from lightsplit.protocol.wire_limits import Claim, Expectation, Limits
 from lightsplit.protocol.wire_schema import KINDS, PART, Kind, Message
+from lightsplit.protocol.wire_templates import Familiar, Found, make_familiar
 from lightsplit.protocol.wire_tensors import received, tensor_of
-from lightsplit.protocol.wire_writing import PART_BYTES, remember_length
+from lightsplit.protocol.wire_writing import PART_BYTES, remember_length, tensors_of
 
 _Big = list[tuple[int, memoryview]]
 
@@ -98,19 +100,15 @@ class Reader:
         known = self._familiar.get(key)
         if known is None or self._total or known.rules != self._rules:
             return None
-        scalars = known.following()
-        found = known.data_in(frame, scalars)
-        if found is None:
-            return None
-        self._familiar[key] = known._replace(scalars=scalars)
-        return _filled(known.kind, scalars, found)
+        found = known.read(frame)
+        return None if found is None else _filled(known.kind, *found)
 
     def _make_familiar(self, kind: Kind, message: Message, frame: bytes) -> None:
-        key = frame[:1], len(frame)
-        before = self._familiar.pop(key, None)
         if len(self._familiar) >= _MOST_FAMILIAR:
             self._familiar.clear()
-        self._familiar[key] = make_familiar(kind, message, self._rules, before)
+        self._familiar[frame[:1], len(frame)] = make_familiar(
+            kind, message, tensors_of(message), self._rules
+        )
 
     def _read(self, frame: bytes) -> Message | None:
         if len(frame) > PART_BYTES:
@@ -254,16 +252,17 @@ def _claim(found: Found, scalars: dict[str, Any]) -> Claim:
 
 def _filled(kind: Kind, scalars: dict[str, Any], found: Found) -> Message:
     """Return a step's message, its tensors made."""
-    tensors = [
-        (name, tensor_of(spec, data, f"{kind.name}.{name}"))
-        for name, spec, data in found
-    ]
-    known: dict[str, Any] = dict(tensors)
-    sides = tuple([tensor for name, tensor in tensors if name == "side"])
+    known: dict[str, Any] = {}
+    sides: tuple[Tensor, ...] = ()
+    for name, spec, data in found:
+        tensor = tensor_of(spec, data, kind.name, name)
+        if name == "side":
+            sides += (tensor,)
+        else:
+            known[name] = tensor
     if "gradient" in known:
         known["side"] = sides
     else:
-        known.pop("side", None)
         known[kind.name] = Code(known.pop("values"), sides)
     message: Message = kind.message(**scalars, **known)
     return message

@@ -62,18 +62,25 @@ def received(body: memoryview) -> tuple[TensorSpec, memoryview]:
     return _spec(small), big[0][1]
 
 
-def tensor_of(spec: TensorSpec, data: memoryview, name: str) -> Tensor:
-    """Return a received tensor, or refuse wrong lengths and non-finite numbers."""
+def tensor_of(spec: TensorSpec, data: memoryview, kind: str, name: str) -> Tensor:
+    """Return a received tensor, or refuse wrong lengths and non-finite numbers.
+
+    Args:
+        spec: what it claims to be.
+        data: its numbers.
+        kind: of its message.
+        name: of its field.
+    """
     if len(data) != spec.bytes:
         raise ProtocolError(
-            f"{name}: {spec.dtype} of shape {spec.shape} takes {spec.bytes} bytes, "
-            f"got {len(data)}",
+            f"{kind}.{name}: {spec.dtype} of shape {spec.shape} takes {spec.bytes} "
+            f"bytes, got {len(data)}",
             code="malformed",
         )
     tensor = torch.empty(spec.shape, dtype=spec.dtype)
     _memory_of(tensor)[:] = data
     if not _is_finite(tensor):
-        raise ProtocolError(f"{name}: a number is not finite", code="not-finite")
+        raise ProtocolError(f"{kind}.{name}: a number is not finite", code="not-finite")
     return tensor
 
 

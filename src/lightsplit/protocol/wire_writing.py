@@ -9,12 +9,10 @@ a message that was written or read: each is counted at both ends.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from torch import Tensor
 
 from lightsplit.codecs.base import Code
-from lightsplit.errors import ProtocolError
 from lightsplit.protocol._pb import lightsplit_pb2 as pb
 from lightsplit.protocol.messages import (
     CodeGradient,
@@ -23,8 +21,9 @@ from lightsplit.protocol.messages import (
     OutputMessage,
 )
 from lightsplit.protocol.wire_fields import tag, varint
-from lightsplit.protocol.wire_schema import PART, Message, kind_of
-from lightsplit.protocol.wire_tensors import data_of, tensor_head
+from lightsplit.protocol.wire_schema import PART, Kind, Message, kind_of
+from lightsplit.protocol.wire_templates import small_fields, template
+from lightsplit.protocol.wire_tensors import data_of
 
 PART_BYTES = 2 * 2**20  # no frame is longer; gRPC's default limit is 4 MiB
 
@@ -33,33 +32,19 @@ _PART_DATA = PART_BYTES - 64  # leaves room for what a part says besides
 _VALUES = pb.CodeMessage.VALUES_FIELD_NUMBER  # the same in every message of a step
 _SIDE_TENSOR = pb.CodeMessage.SIDE_FIELD_NUMBER
 _LABELS = pb.CodeMessage.LABELS_FIELD_NUMBER
-_SEALED_SIDE = pb.Grant.SIDE_FIELD_NUMBER
-
-
-class Big(NamedTuple):
-    """A tensor or a sealed side, and all that precedes it in the frame."""
-
-    field: int
-    head: bytes
-    content_bytes: int
-    content: Tensor | bytes
 
 
 def to_frames(message: Message) -> list[bytes]:
     """Return the frames of a message, each at most PART_BYTES long."""
-    head, big, total = pieces(message)
-    buffers: list[bytes | memoryview] = [head]
-    for one in big:
-        buffers.append(one.head)
-        content = one.content
-        buffers.append(data_of(content) if isinstance(content, Tensor) else content)
+    pieces, total = _pieces(message)
+    buffers = [data_of(one) if isinstance(one, Tensor) else one for one in pieces]
     if total <= PART_BYTES:
-        frames = [b"".join(buffers)]
-    else:
-        frames = [
-            b"".join((_part_head(index, total), *views))
-            for index, views in enumerate(_cut(buffers))
-        ]
+        remember_length(message, total)
+        return [b"".join(buffers)]
+    frames = [
+        b"".join((_part_head(index, total), *views))
+        for index, views in enumerate(_cut(buffers))
+    ]
     remember_length(message, sum(map(len, frames)))
     return frames
 
@@ -76,29 +61,43 @@ def remember_length(message: Message, count: int) -> None:
 
 
 def _count(message: Message) -> int:
-    _, _, total = pieces(message)
+    _, total = _pieces(message)
     if total <= PART_BYTES:
         return total
     parts = -(-total // _PART_DATA)
     return total + sum(len(_part_head(index, total)) for index in range(parts))
 
 
-def pieces(message: Message) -> tuple[bytes, list[Big], int]:
-    """Return the beginning of a frame, what is big in it, and its whole length."""
+def _pieces(message: Message) -> tuple[list[bytes | Tensor], int]:
+    """Return what a frame is joined from, and its whole length."""
     kind = kind_of(message)
-    try:
-        scalars = {name: getattr(message, name) for name in kind.scalars}
-        small = kind.schema(**scalars).SerializeToString()
-    except (TypeError, ValueError) as error:
-        raise ProtocolError(f"{kind.name}: {error}", code="malformed") from error
-    big = [_big(field, content) for field, content in _contents(message)]
-    big_bytes = sum(len(one.head) + one.content_bytes for one in big)
-    head = tag(kind.number) + varint(len(small) + big_bytes) + small
-    return head, big, len(head) + big_bytes
+    if not kind.tensors:
+        return _pieces_of_control(kind, message)
+    scalars = {name: getattr(message, name) for name in kind.scalars}
+    client = scalars.pop("client")
+    between = small_fields(kind, **scalars)
+    tensors = tensors_of(message)
+    keys = tuple([(field, one.dtype, one.shape) for field, one in tensors])
+    made = template(kind.number, client, len(between), keys)
+    pieces: list[bytes | Tensor] = [made.before, between]
+    for head, (_, tensor) in zip(made.heads, tensors, strict=True):
+        pieces += (head, tensor)
+    return pieces, made.frame_bytes
 
 
-def _contents(message: Message) -> list[tuple[int, Tensor | bytes]]:
-    """Return what is big in a message with its field's number, in that order."""
+def _pieces_of_control(
+    kind: Kind, message: Message
+) -> tuple[list[bytes | Tensor], int]:
+    small = small_fields(kind, **{n: getattr(message, n) for n in kind.scalars})
+    side: bytes = getattr(message, "side", b"")
+    if side:
+        small += tag(kind.side) + varint(len(side))
+    head = tag(kind.number) + varint(len(small) + len(side)) + small
+    return [head, side], len(head) + len(side)
+
+
+def tensors_of(message: Message) -> list[tuple[int, Tensor]]:
+    """Return the tensors of a message with their fields' numbers, in that order."""
     match message:
         case CodeMessage(code=code, labels=labels):
             found = _tensors(code)
@@ -107,18 +106,11 @@ def _contents(message: Message) -> list[tuple[int, Tensor | bytes]]:
             return _tensors(code)
         case OutputGradient() | CodeGradient():
             return _tensors(message.written)
-    side: bytes = getattr(message, "side", b"")
-    return [(_SEALED_SIDE, side)] if side else []
+    return []
 
 
-def _tensors(code: Code) -> list[tuple[int, Tensor | bytes]]:
+def _tensors(code: Code) -> list[tuple[int, Tensor]]:
     return [(_VALUES, code.values), *((_SIDE_TENSOR, tensor) for tensor in code.side)]
-
-
-def _big(field: int, content: Tensor | bytes) -> Big:
-    if isinstance(content, Tensor):
-        return Big(field, *tensor_head(field, content.dtype, content.shape), content)
-    return Big(field, tag(field) + varint(len(content)), len(content), content)
 
 
 def _cut(buffers: list[bytes | memoryview]) -> Iterator[list[memoryview]]:
