@@ -7,7 +7,7 @@ import torch
 
 from lightsplit.attacks import ATTACKS, Guess, OnlineReconstruction, silent
 from lightsplit.audits import AuditOptions, audit, audit_during
-from lightsplit.errors import AuditError, ConfigError, RunError
+from lightsplit.errors import ConfigError, RunError
 from lightsplit.protocol import CodeMessage
 from lightsplit.results import tensors
 
