@@ -173,3 +173,17 @@ def test_a_worker_that_does_not_see_the_folder_sends_its_files(
     unpack(ended.files, tmp_path / "back")
     assert (tmp_path / "back" / "checkpoint" / "latest").is_file()
     assert (tmp_path / "back" / "record.json").is_file() == (outcome == "done")
+
+
+def test_files_that_are_sent_back_stay_inside_their_folder(tmp_path):
+    import io
+    import zipfile
+
+    from lightsplit.sweeps.work import unpack
+
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("../../outside", b"x")
+    unpack(buffer.getvalue(), tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b" / "outside").is_file()
+    assert not (tmp_path / "outside").exists()

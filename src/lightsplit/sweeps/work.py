@@ -8,10 +8,10 @@ works in a temporary one and sends its files along.
 """
 
 import io
-import tarfile
 import tempfile
 import time
 import traceback
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -105,8 +105,8 @@ def run_cell(order: Order, tell: Tell, wants_stop: Callable[[], bool]) -> Ended:
 
 def unpack(files: bytes, folder: Path) -> None:
     """Write the run folder that ``Ended.files`` holds."""
-    with tarfile.open(fileobj=io.BytesIO(files)) as archive:
-        archive.extractall(folder, filter="data")
+    with zipfile.ZipFile(io.BytesIO(files)) as archive:
+        archive.extractall(folder)  # never outside of it, whatever the names say
 
 
 def _run_in(
@@ -202,6 +202,7 @@ class _Throttle:
 
 def _packed(folder: Path) -> bytes:
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        archive.add(folder, arcname=".")
+    with zipfile.ZipFile(buffer, "w", strict_timestamps=False) as archive:
+        for path in sorted(folder.rglob("*")):
+            archive.write(path, path.relative_to(folder))
     return buffer.getvalue()
