@@ -98,7 +98,7 @@ def test_attacks_on_finished_runs_have_nothing_to_learn_in_training(own_run, qui
 
 
 def test_an_attack_that_learns_is_not_run_on_a_finished_run(own_run, quiet, watching):
-    with pytest.raises(ConfigError, match="it needs `during`"):
+    with pytest.raises(ConfigError, match="use --during"):
         audit(own_run(), ONLINE, watch=quiet)
 
 

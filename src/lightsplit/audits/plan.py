@@ -122,12 +122,15 @@ def expected(options: AuditOptions, *, during: bool) -> list[Planned]:
         for attack, _ in learning:
             if attack.name in options.attacks:
                 raise ConfigError(
-                    f"{attack.name} learns in training: it needs `during`"
+                    f"{attack.name} learns in training: use --during, in a sweep file "
+                    "during = true"
                 )
         return [one for one in planned if one not in learning]
     watching = [one for one in planned if watches(one[0])]
     if not watching:
-        raise ConfigError("`during`: name an attack that learns or infers labels")
+        raise ConfigError(
+            "--during: name an attack that learns or infers labels in training"
+        )
     beside = [one for one in planned if learning and one[0].kind == "trivial"]
     return [*beside, *watching]
 
