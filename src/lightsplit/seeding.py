@@ -7,7 +7,7 @@ happen, an interruption or the number of processes cannot change what is drawn.
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 
 import numpy as np
@@ -37,20 +37,34 @@ def _has_cuda() -> bool:
     return torch.cuda.is_available()
 
 
-@contextmanager
-def scope(seed: int, *names: int | str) -> Iterator[None]:
+def scope(seed: int, *names: int | str) -> AbstractContextManager[None]:
     """Run the block with torch's generators seeded for ``names``; then restore them."""
     drawn = derive(seed, *names)
-    if _has_cuda():
-        with torch.random.fork_rng([torch.cuda.current_device()]):
-            torch.manual_seed(drawn)
-            yield
-        return
-    # torch.manual_seed looks for every kind of device; three times a step that is felt.
-    generator = torch.default_generator
-    before = generator.get_state()
-    generator.manual_seed(drawn)
-    try:
+    return _every_generator(drawn) if _has_cuda() else _ProcessorsGenerator(drawn)
+
+
+class _ProcessorsGenerator:
+    """As ``_every_generator`` where there is but one.
+
+    ``torch.manual_seed`` looks for every kind of device, and a generator function is
+    slow to enter; three times a step both are felt.
+    """
+
+    __slots__ = ("_before", "_seed")
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def __enter__(self) -> None:
+        self._before = torch.default_generator.get_state()
+        torch.default_generator.manual_seed(self._seed)
+
+    def __exit__(self, *_: object) -> None:
+        torch.default_generator.set_state(self._before)
+
+
+@contextmanager
+def _every_generator(seed: int) -> Iterator[None]:
+    with torch.random.fork_rng([torch.cuda.current_device()]):
+        torch.manual_seed(seed)
         yield
-    finally:
-        generator.set_state(before)

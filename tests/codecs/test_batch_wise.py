@@ -94,5 +94,5 @@ def test_a_pair_shares_one_row_of_gradient(codec):
 
 def test_a_layout_for_another_batch_is_refused(codec):
     code = codec.encoder(torch.randn(4, SIZE))
-    with pytest.raises(CodecError, match=r"expected torch.float32 of shape \(3, 12\)"):
+    with pytest.raises(CodecError, match=r"expected a code of float32 \(3, 12\)"):
         codec.layout(6).check(code)

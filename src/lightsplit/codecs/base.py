@@ -52,7 +52,7 @@ class TensorSpec:
 
     def fits(self, tensor: Tensor) -> bool:
         """Say whether ``tensor`` is of this shape and type."""
-        return tuple(tensor.shape) == self.shape and tensor.dtype == self.dtype
+        return tensor.shape == self.shape and tensor.dtype == self.dtype
 
 
 @dataclass(frozen=True)
@@ -89,19 +89,16 @@ class Layout:
     def __str__(self) -> str:
         return " with ".join(map(str, (self.values, *self.side)))
 
+    def fits(self, code: Code) -> bool:
+        """Say whether ``code`` is laid out like this."""
+        if not self.values.fits(code.values) or len(self.side) != len(code.side):
+            return False
+        return all(map(TensorSpec.fits, self.side, code.side))
+
     def check(self, code: Code) -> None:
         """Raise unless ``code`` is laid out like this."""
-        specs, tensors = (self.values, *self.side), (code.values, *code.side)
-        if len(specs) != len(tensors):
-            raise CodecError(
-                f"expected {len(specs)} tensors in a code, got {len(tensors)}"
-            )
-        for spec, tensor in zip(specs, tensors, strict=True):
-            if not spec.fits(tensor):
-                raise CodecError(
-                    f"expected {spec.dtype} of shape {spec.shape}, "
-                    f"got {tensor.dtype} of shape {tuple(tensor.shape)}"
-                )
+        if not self.fits(code):
+            raise CodecError(f"expected a code of {self}, got {Layout.of(code)}")
 
 
 class Encoder(nn.Module):

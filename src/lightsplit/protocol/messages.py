@@ -76,7 +76,7 @@ class OutputGradient:
     @property
     def payload_bytes(self) -> int:
         """Bytes of the gradient."""
-        return code_bytes(self.written)
+        return self.gradient.nbytes + side_bytes(self.side)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,8 @@ class CodeGradient:
     @property
     def payload_bytes(self) -> int:
         """Bytes of the gradient, and of the loss where it is sent."""
-        return code_bytes(self.written) + (0 if self.loss is None else LOSS_BYTES)
+        whole = self.gradient.nbytes + side_bytes(self.side)
+        return whole if self.loss is None else whole + LOSS_BYTES
 
 
 Request = CodeMessage | OutputGradient
@@ -107,7 +108,12 @@ Reply = OutputMessage | CodeGradient
 
 def code_bytes(code: Code) -> int:
     """Return the bytes of a code's values and side information."""
-    return code.values.nbytes + sum(tensor.nbytes for tensor in code.side)
+    return code.values.nbytes + side_bytes(code.side)
+
+
+def side_bytes(side: tuple[Tensor, ...]) -> int:
+    """Return the bytes of side information, which most codes have none of."""
+    return sum(tensor.nbytes for tensor in side) if side else 0
 
 
 def detached(code: Code) -> Code:

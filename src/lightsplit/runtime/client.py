@@ -26,8 +26,9 @@ from lightsplit.protocol import (
     OutputMessage,
     detached,
 )
+from lightsplit.runtime.backward import backward, gradient_at
 from lightsplit.runtime.hand_off import HandOff
-from lightsplit.runtime.server import Loss, gradient_at
+from lightsplit.runtime.server import Loss
 from lightsplit.runtime.side import ClientSide, State
 from lightsplit.runtime.written import check_formats, layout_of
 from lightsplit.transports import Send
@@ -184,7 +185,7 @@ class Client:
         values = output.values.detach().requires_grad_()
         with seeding.scope(self.seed, self.index, self.steps, "tail"):
             loss = self.loss(self.side.decode(Code(values, output.side)), labels)
-        loss.backward()  # type: ignore[no-untyped-call]
+        backward(loss)
         written = self.formats.write_gradient(
             self._stamp(OutputGradient.kind),
             self.side.output_codec,
@@ -223,7 +224,7 @@ class Client:
         if not values.requires_grad:
             return
         if not self.wcc:
-            values.backward(gradient)  # type: ignore[no-untyped-call]
+            backward(values, gradient)
             return
         compaction = self.wcc * within_class_compaction(values, labels)
         torch.autograd.backward([values, compaction], [gradient, None])

@@ -28,6 +28,7 @@ from lightsplit.protocol import (
     Request,
     detached,
 )
+from lightsplit.runtime.backward import backward, gradient_at
 from lightsplit.runtime.side import ServerSide
 from lightsplit.runtime.written import check_formats, layout_of
 
@@ -158,14 +159,14 @@ class Server:
         gradient = self._read_gradient(request, opened.output)
         self._open = None
         self.side.zero_grad()
-        opened.output.backward(gradient)  # type: ignore[no-untyped-call]
+        backward(opened.output, gradient)
         self._owes_update = True
         return self._code_gradient(request, opened.values)
 
     def _read_gradient(self, request: OutputGradient, output: Tensor) -> Tensor:
         codec, values = self.side.output_codec, TensorSpec(tuple(output.shape))
         expected = self.formats.gradient_layout(request.kind, codec, values)
-        if expected != Layout.of(request.written):
+        if not expected.fits(request.written):
             raise ProtocolError(
                 f"expected an output gradient of {expected}, "
                 f"got {Layout.of(request.written)}"
@@ -186,14 +187,9 @@ class Server:
         values, output = self._run(request)
         loss = self.loss(output.values, labels)
         self.side.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        backward(loss)
         self._owes_update = True
         return self._code_gradient(request, values, loss.item())
-
-
-def gradient_at(values: Tensor) -> Tensor:
-    """Return what a backward pass left at a leaf, zeros where it did not reach it."""
-    return torch.zeros_like(values) if values.grad is None else values.grad
 
 
 def _key(request: Request) -> tuple[int, int]:

@@ -186,7 +186,7 @@ class Course:
     def settle(self) -> None:
         """Do what the server put off until its reply was on its way."""
         self._server.settle()
-        self._log.make_room()
+        self._log.lay_aside()
 
     def abandon(self, order: Order) -> None:
         """Undo the open step of a client that is gone."""

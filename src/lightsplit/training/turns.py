@@ -68,9 +68,9 @@ class TurnLog:
             self.samples += _rows(request)
         return reply
 
-    def make_room(self) -> None:
-        """Keep old replies on disk where memory would not do."""
-        self._replies.make_room()
+    def lay_aside(self) -> None:
+        """Move older replies out of the way of those to come."""
+        self._replies.lay_aside()
 
     def forget_open_step(self, first_step: int) -> None:
         """Drop the reply to a code whose gradient never came."""
