@@ -2,11 +2,10 @@
 
     python -m benchmarks.network_echo CERTS     child process: the echo server
 
-One bidirectional stream of bytes; what comes goes back. Same options, same mutual TLS,
-same way to feed the stream (a queue) as LightSplit's own connection.
+One bidirectional stream of bytes; what comes goes back. Same options, same mutual TLS
+and same stream as LightSplit's own connection.
 """
 
-import queue
 import sys
 import threading
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from lightsplit.transports.credentials import (
     channel_credentials,
     server_credentials,
 )
+from lightsplit.transports.grpc_client import Stream
 from lightsplit.transports.grpc_server import MESSAGE_OPTIONS
 
 
@@ -30,25 +30,17 @@ class Echo:
 
     def __init__(self, line: Line, name: str) -> None:
         credentials = channel_credentials(TlsFiles.of_client(line.certs, name))
-        self._channel = grpc.secure_channel(
+        channel = grpc.secure_channel(
             line.address, credentials, options=MESSAGE_OPTIONS
         )
-        self._sent: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        method: grpc.StreamStreamMultiCallable[bytes, bytes] = (
-            self._channel.stream_stream("/bench.Echo/Echo")
-        )
-        self._replies = method(iter(self._sent.get, None))
+        self._stream = Stream(channel, "/bench.Echo/Echo")
+        self.close = self._stream.close
 
     def round_trip(self, frame: bytes) -> None:
         """Send ``frame`` and wait until it is back."""
-        self._sent.put(frame)
-        if len(next(self._replies)) != len(frame):
+        self._stream.send(frame)
+        if len(self._stream.receive()) != len(frame):
             raise RuntimeError("the echo lost bytes")
-
-    def close(self) -> None:
-        """End the stream."""
-        self._sent.put(None)
-        self._channel.close()
 
 
 def main(certs: str) -> None:

@@ -1,7 +1,8 @@
 """A session over gRPC, the client's end: one request, one reply, on one stream."""
 
 import queue
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import grpc
@@ -23,6 +24,7 @@ _OPTIONS = [
     # A new connection is a new one: no other channel's, and no waiting for its mood.
     ("grpc.use_local_subchannel_pool", 1),
 ]
+_CLOSING_SECONDS = 5.0  # it takes milliseconds
 _PERMANENT = {
     grpc.StatusCode.UNIMPLEMENTED,
     grpc.StatusCode.UNAUTHENTICATED,
@@ -33,6 +35,52 @@ _BAD_CERTIFICATE = (  # as gRPC's versions put it
     "Hostname Verification",
     "is not in peer certificate",
 )
+
+
+class Stream:
+    """Frames to and from one method of a server.
+
+    Args:
+        channel: to the server; it is closed with the stream.
+        method: that takes a stream of frames and returns one.
+    """
+
+    def __init__(self, channel: grpc.Channel, method: str) -> None:
+        self._channel = channel
+        self._frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._feeder: threading.Thread | None = None
+        call: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(
+            method
+        )
+        self._replies = call(self._requests())
+        self.receive: Callable[[], bytes] = self._replies.__next__
+
+    def send(self, frame: bytes) -> None:
+        """Let gRPC send a frame; it does so in a thread of its own."""
+        self._frames.put(frame)
+
+    def end(self) -> None:
+        """Send nothing more; the server may still reply."""
+        self._frames.put(None)
+
+    def close(self) -> None:
+        """End the stream in both directions, and the threads that served it.
+
+        A thread that gRPC left running when the interpreter ends may take a lock with
+        it for which the interpreter then waits for ever.
+        """
+        over = threading.Event()
+        if not self._replies.add_callback(over.set):
+            over.set()
+        self.end()
+        self._channel.close()
+        over.wait(_CLOSING_SECONDS)
+        if self._feeder is not None:
+            self._feeder.join(_CLOSING_SECONDS)
+
+    def _requests(self) -> Iterator[bytes]:
+        self._feeder = threading.current_thread()
+        yield from iter(self._frames.get, None)
 
 
 class Connection:
@@ -53,14 +101,10 @@ class Connection:
         self._address = address
         self._reader = reader
         if credentials is None:
-            self._channel = grpc.insecure_channel(address, options=_OPTIONS)
+            channel = grpc.insecure_channel(address, options=_OPTIONS)
         else:
-            self._channel = grpc.secure_channel(address, credentials, options=_OPTIONS)
-        self._frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        method: grpc.StreamStreamMultiCallable[bytes, bytes] = (
-            self._channel.stream_stream(SESSION)
-        )
-        self._replies: Iterator[bytes] = method(iter(self._frames.get, None))
+            channel = grpc.secure_channel(address, credentials, options=_OPTIONS)
+        self._stream = Stream(channel, SESSION)
 
     def call(self, message: Message) -> Message:
         """Send a message and return the reply, or raise what went wrong."""
@@ -75,23 +119,22 @@ class Connection:
     def finish(self, last: Message) -> None:
         """Send a message that has no reply, and wait until the server has read it."""
         self._send(last)
-        self._frames.put(None)
-        with suppress(grpc.RpcError):
-            for _ in self._replies:
-                pass
+        self._stream.end()
+        with suppress(StopIteration, grpc.RpcError):
+            while True:
+                self._stream.receive()
 
     def close(self) -> None:
         """End the stream, whatever its state."""
-        self._frames.put(None)
-        self._channel.close()
+        self._stream.close()
 
     def _send(self, message: Message) -> None:
         for frame in to_frames(message):
-            self._frames.put(frame)
+            self._stream.send(frame)
 
     def _next_frame(self) -> bytes:
         try:
-            return next(self._replies)
+            return self._stream.receive()
         except StopIteration:
             raise TransportError(
                 f"{self._address}: the server closed the connection"
