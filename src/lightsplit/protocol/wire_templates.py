@@ -57,6 +57,28 @@ def template(
     return Template(before, tuple([head for head, _ in heads]), len(before) + rest)
 
 
+def between(kind: Kind, step: int, *others: Any) -> bytes:
+    """Return the small fields of a message after its client."""
+    if not 0 <= step < 2 * _STEPS:
+        raise ProtocolError(f"{kind.name}: {step} is no step", code="malformed")
+    after = _after_step(kind, others)
+    return _STEP + varint(step) + after if step else after
+
+
+def _after_step(kind: Kind, others: Sequence[Any]) -> bytes:
+    # A loss is not looked up: 0.0 and -0.0 are one key, but other bytes.
+    has_loss = kind.optional and others[0] is not None
+    return (_others if has_loss else _known_others)(kind.number, *others)
+
+
+def _others(number: int, *values: Any) -> bytes:
+    kind = KINDS[number]
+    return small_fields(kind, **dict(zip(kind.scalars[2:], values, strict=True)))
+
+
+_known_others = lru_cache(maxsize=64)(_others)
+
+
 def small_fields(kind: Kind, **scalars: Any) -> bytes:
     """Return small fields as protobuf writes them."""
     try:
@@ -72,7 +94,7 @@ class Familiar(NamedTuple):
         kind: of its message.
         scalars: its small fields.
         before: all that precedes the step.
-        between: the small fields after it.
+        after: the small fields behind it.
         tensors: head, name and spec of each.
         rules: by which it was judged.
     """
@@ -80,7 +102,7 @@ class Familiar(NamedTuple):
     kind: Kind
     scalars: dict[str, Any]
     before: bytes
-    between: bytes
+    after: bytes
     tensors: tuple[tuple[bytes, str, TensorSpec], ...]
     rules: Sequence[object]
 
@@ -89,9 +111,9 @@ class Familiar(NamedTuple):
         if not frame.startswith(self.before):
             return None
         step, at = read_varint(frame, len(self.before))
-        if step >= _STEPS or not frame.startswith(self.between, at):
+        if step >= _STEPS or not frame.startswith(self.after, at):
             return None
-        at += len(self.between)
+        at += len(self.after)
         view = memoryview(frame)
         found: Found = []
         for head, name, spec in self.tensors:
@@ -119,21 +141,17 @@ def make_familiar(
         tensors: of the message, with the numbers of their fields.
         rules: by which it was judged.
     """
-    scalars = {name: getattr(message, name) for name in kind.scalars}
-    between = {name: scalars[name] for name in kind.scalars if name != "client"}
+    client, step, *others = values = [getattr(message, name) for name in kind.scalars]
     keys = tuple([(field, one.dtype, tuple(one.shape)) for field, one in tensors])
-    made = template(
-        kind.number, scalars["client"], len(small_fields(kind, **between)), keys
-    )
+    made = template(kind.number, client, len(between(kind, step, *others)), keys)
     specs = [
         (kind.tensors[field], TensorSpec(shape, dtype)) for field, dtype, shape in keys
     ]
-    del between["step"]
     return Familiar(
         kind,
-        scalars,
+        dict(zip(kind.scalars, values, strict=True)),
         made.before + _STEP,
-        small_fields(kind, **between),
+        _after_step(kind, others),
         tuple((head, *one) for head, one in zip(made.heads, specs, strict=True)),
         rules,
     )

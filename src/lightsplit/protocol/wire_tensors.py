@@ -50,8 +50,10 @@ def tensor_head(
 
 def data_of(tensor: Tensor) -> memoryview:
     """Return the numbers of ``tensor``, row by row; its own memory where it can be."""
-    is_plain = tensor.is_cpu and tensor.is_contiguous() and not tensor.requires_grad
-    return _memory_of(tensor if is_plain else tensor.detach().cpu().contiguous())
+    try:
+        return _memory_of(tensor)
+    except (TypeError, RuntimeError):  # elsewhere, in pieces, or part of a graph
+        return _memory_of(tensor.detach().cpu().contiguous())
 
 
 def received(body: memoryview) -> tuple[TensorSpec, memoryview]:

@@ -22,7 +22,7 @@ from lightsplit.protocol.messages import (
 )
 from lightsplit.protocol.wire_fields import tag, varint
 from lightsplit.protocol.wire_schema import PART, Kind, Message, kind_of
-from lightsplit.protocol.wire_templates import small_fields, template
+from lightsplit.protocol.wire_templates import between, small_fields, template
 from lightsplit.protocol.wire_tensors import data_of
 
 PART_BYTES = 2 * 2**20  # no frame is longer; gRPC's default limit is 4 MiB
@@ -73,13 +73,12 @@ def _pieces(message: Message) -> tuple[list[bytes | Tensor], int]:
     kind = kind_of(message)
     if not kind.tensors:
         return _pieces_of_control(kind, message)
-    scalars = {name: getattr(message, name) for name in kind.scalars}
-    client = scalars.pop("client")
-    between = small_fields(kind, **scalars)
+    client, *scalars = [getattr(message, name) for name in kind.scalars]
+    small = between(kind, *scalars)
     tensors = tensors_of(message)
     keys = tuple([(field, one.dtype, one.shape) for field, one in tensors])
-    made = template(kind.number, client, len(between), keys)
-    pieces: list[bytes | Tensor] = [made.before, between]
+    made = template(kind.number, client, len(small), keys)
+    pieces: list[bytes | Tensor] = [made.before, small]
     for head, (_, tensor) in zip(made.heads, tensors, strict=True):
         pieces += (head, tensor)
     return pieces, made.frame_bytes
