@@ -205,7 +205,7 @@ class Client:
 
     def _read_output(self, written: Code, *, is_training: bool = True) -> Code:
         stamp = self._stamp(OutputMessage.kind, is_training=is_training)
-        plain = layout_of(self.side.output_codec, len(written.values))
+        plain = layout_of(self.side.output_codec, written.values.shape[0])
         return self.formats.read(stamp, written, plain)
 
     def _read_gradient(self, reply: object, code: Code) -> Tensor:

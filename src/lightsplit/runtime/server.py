@@ -126,7 +126,7 @@ class Server:
         return OutputMessage(*_key(request), output)
 
     def _layout(self, request: CodeMessage) -> Layout | None:
-        return layout_of(self.side.codec, len(request.code.values))
+        return layout_of(self.side.codec, request.code.values.shape[0])
 
     def _read(self, request: CodeMessage) -> Code:
         stamp = Stamp(request.kind, *_key(request), request.is_training)

@@ -90,26 +90,29 @@ class ClientSide(Side):
         super().__init__(modules, optimizer)
         self.codec = codec
         self.output_codec = output_codec
+        self._head, self._encoder = head, codec.encoder
+        self._decoder = None if output_codec is None else output_codec.decoder
+        self._tail = tail
 
     def encode(self, inputs: Tensor) -> Code:
         """Return the code of a batch of inputs."""
-        code: Code = self.modules["encoder"](self.modules["head"](inputs))
+        code: Code = self._encoder(self._head(inputs))
         return code
 
     def decode(self, output: Code) -> Tensor:
         """Return the logits for what the server sent."""
-        if "decoder" in self.modules:
-            decoded = self.modules["decoder"](output)
+        if self._decoder is not None:
+            decoded = self._decoder(output)
         else:
             # The output is a leaf here; a tail that starts in place may not touch it.
             decoded = output.values.clone()
-        logits: Tensor = self.modules["tail"](decoded) if self.has_tail else decoded
+        logits: Tensor = decoded if self._tail is None else self._tail(decoded)
         return logits
 
     @property
     def has_tail(self) -> bool:
         """Say whether the tail, and with it the labels, is the client's (U-shape)."""
-        return "tail" in self.modules
+        return self._tail is not None
 
 
 class ServerSide(Side):
@@ -136,25 +139,28 @@ class ServerSide(Side):
         super().__init__(modules, optimizer)
         self.codec = codec
         self.output_codec = output_codec
+        self._decoder, self._backbone = codec.decoder, backbone
+        self._tail = tail
+        self._encoder = None if output_codec is None else output_codec.encoder
 
     @property
     def has_tail(self) -> bool:
         """Say whether the tail, and with it the labels, is the server's (vanilla)."""
-        return "tail" in self.modules
+        return self._tail is not None
 
     def set_training(self, is_training: bool) -> None:
         """As for any side; a frozen backbone keeps its running statistics too."""
         super().set_training(is_training)
         if self.is_frozen:
-            self.modules["backbone"].eval()
+            self._backbone.eval()
 
     def forward(self, code: Code) -> Code:
         """Return the output for a code."""
-        output = self.modules["backbone"](self.modules["decoder"](code))
-        if self.has_tail:
-            output = self.modules["tail"](output)
-        if "encoder" in self.modules:
-            encoded: Code = self.modules["encoder"](output)
+        output = self._backbone(self._decoder(code))
+        if self._tail is not None:
+            output = self._tail(output)
+        if self._encoder is not None:
+            encoded: Code = self._encoder(output)
             return encoded
         return Code(output)
 

@@ -22,7 +22,6 @@ from lightsplit.protocol import (
     CodeMessage,
     Contract,
     Message,
-    OutputGradient,
     Reply,
     Request,
 )
@@ -364,7 +363,7 @@ def _expect(kind: type[M], message: object) -> M:
 
 def _step_of(member: Member, message: Message) -> Request:
     """Return a message of a step, if that is what ``member`` sent."""
-    if not isinstance(message, CodeMessage | OutputGradient):
+    if not isinstance(message, Request):
         raise ProtocolError(
             f"expected a step, got {type(message).__name__}", code="out-of-order"
         )

@@ -127,5 +127,5 @@ class OrderBook:
 
 def _rows(request: Request) -> int:
     if isinstance(request, CodeMessage):
-        return len(request.code.values)
-    return len(request.gradient)
+        return request.code.values.shape[0]
+    return request.gradient.shape[0]
