@@ -37,7 +37,7 @@ class Caller:
     def post(self, message):
         """Send a message and do not wait for the answer."""
         for frame in to_frames(message):
-            self.line._frames.put(frame)
+            self.line._stream.send(frame)
 
     def take(self):
         """Return an answer that is still owed."""
@@ -66,7 +66,7 @@ class Caller:
 
     def send_frame(self, frame):
         """Send bytes as they are and return what comes back."""
-        self.line._frames.put(frame)
+        self.line._stream.send(frame)
         return from_frames([self.line._next_frame()])
 
 
