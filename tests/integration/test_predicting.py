@@ -96,6 +96,7 @@ def test_an_open_step_is_not_touched_by_a_prediction(tmp_path):
         got = alice.call(alice.gradient(0))
         alone.handle(alice.code(0))
         assert torch.equal(got.gradient, alone.handle(alice.gradient(0)).gradient)
+        logits_over_the_wire(network, build_job())  # the update is done before it
         assert_same_state(network.server.side.state(), alone.side.state())
         for caller in callers:
             caller.line.close()
