@@ -73,3 +73,10 @@ def test_what_torch_refuses_is_refused(output, gradient, match):
 def test_a_leaf_that_the_pass_did_not_reach_has_no_gradient():
     values = torch.rand(2, 3, requires_grad=True)
     assert torch.equal(gradient_at(values), torch.zeros(2, 3))
+
+
+def test_off_the_cpu_the_pass_is_torchs_own():
+    values = torch.rand(2, 3, device="meta", requires_grad=True)
+    backward(values.exp().sum())
+    assert gradient_at(values).device == values.device
+    assert values.grad.shape == values.shape

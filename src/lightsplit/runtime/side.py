@@ -90,6 +90,7 @@ class ClientSide(Side):
         super().__init__(modules, optimizer)
         self.codec = codec
         self.output_codec = output_codec
+        # By attribute as well: each look into a ModuleDict is a call, felt in a step.
         self._head, self._encoder = head, codec.encoder
         self._decoder = None if output_codec is None else output_codec.decoder
         self._tail = tail
