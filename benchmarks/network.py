@@ -40,7 +40,7 @@ class Size(NamedTuple):
 
     blocks: int = 10
     rounds: int = 30
-    windows: int = 9
+    windows: int = 15
     clients: tuple[int, ...] = (1, 10, 50, 100)
 
 

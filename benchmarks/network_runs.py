@@ -17,8 +17,8 @@ from lightsplit.models import MODELS
 from lightsplit.protocol import Contract
 from lightsplit.runtime import Client, TurnReport
 from lightsplit.runtime.client import BatchSource
-from lightsplit.training.coordinator import Plan
 from lightsplit.training.network import Endpoint, JoinOptions, join, make_contract
+from lightsplit.training.plan import Plan
 from lightsplit.transports.credentials import TlsFiles
 
 BATCH = 64

@@ -18,7 +18,6 @@ from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from lightsplit import Client, ClientSide, Server, ServerSide, make_codec, split
 from lightsplit.data import DATASETS, LoaderBatches
-from lightsplit.training.coordinator import Plan
 from lightsplit.training.network import (
     Endpoint,
     JoinOptions,
@@ -26,6 +25,7 @@ from lightsplit.training.network import (
     make_contract,
     serve,
 )
+from lightsplit.training.plan import Plan
 from lightsplit.transports.credentials import TlsFiles
 
 ADDRESS = "127.0.0.1:7443"

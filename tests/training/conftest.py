@@ -1,6 +1,8 @@
 """A networked run without sockets: a server that counts, and lines that break."""
 
+import queue
 import threading
+import time
 from collections import deque
 from functools import partial
 from types import SimpleNamespace
@@ -21,8 +23,9 @@ from lightsplit.protocol import (
 from lightsplit.protocol.control import Refusal
 from lightsplit.protocol.wire import error_of, refusal_of
 from lightsplit.runtime import Client, ClientSide, Server, ServerSide
-from lightsplit.training.course import Course, Plan
+from lightsplit.training.course import Course
 from lightsplit.training.membership import Membership
+from lightsplit.training.plan import Plan
 from lightsplit.transports import Peer
 
 NAMES = ["alice", "bob", "carol"]
@@ -174,6 +177,59 @@ class DirectLine:
             yield self._requests.popleft()
 
 
+class LiveLine:
+    """A session in a thread of its own, which works on when it has answered."""
+
+    def __init__(self, coordinator, name):
+        self._requests, self._answers = queue.Queue(), queue.Queue()
+        self._is_alive = True
+        self._when_gone = []
+        self.peer = Peer(
+            name, self._cancel, lambda: self._is_alive, self._when_gone.append
+        )
+        self._thread = threading.Thread(target=self._talk, args=(coordinator,))
+        self._thread.start()
+
+    def send(self, message):
+        self._requests.put(message)
+
+    def receive(self, timeout_seconds=30):
+        answer = self._answers.get(timeout=timeout_seconds)
+        if isinstance(answer, Refusal):
+            raise error_of(answer)
+        return answer
+
+    def call(self, message):
+        self.send(message)
+        return self.receive()
+
+    @property
+    def is_waiting(self):
+        """Say whether no answer comes, now or in a moment."""
+        time.sleep(0.05)
+        return self._answers.empty()
+
+    def close(self):
+        self._cancel()
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+
+    def _cancel(self):
+        self._is_alive = False
+        for call in self._when_gone:
+            call()
+        self._requests.put(None)
+
+    def _talk(self, coordinator):
+        try:
+            for answer in coordinator.session(
+                self.peer, iter(self._requests.get, None)
+            ):
+                self._answers.put(answer)
+        except LightSplitError as error:
+            self._answers.put(refusal_of(error))
+
+
 class Ends:
     """A small model with BatchNorm on both sides, as one process and as many build it.
 
@@ -232,6 +288,7 @@ def net():
         NAMES=NAMES,
         CountingServer=CountingServer,
         DirectLine=DirectLine,
+        LiveLine=LiveLine,
         Ends=Ends,
         code=code,
         gradient=gradient,

@@ -13,7 +13,8 @@ from lightsplit.errors import (
 )
 from lightsplit.protocol.control import Finished, Grant, Heard, Hello, Ready, TurnDone
 from lightsplit.training import checkpoint
-from lightsplit.training.coordinator import Coordinator, Plan
+from lightsplit.training.coordinator import Coordinator
+from lightsplit.training.plan import Plan
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import torch
 from lightsplit.errors import ProtocolError
 from lightsplit.protocol import OutputGradient
 from lightsplit.protocol.control import TurnDone
-from lightsplit.training.course import Plan
+from lightsplit.training.plan import Plan
 
 
 def train(net, course, *, rows=2, **done):
@@ -68,7 +68,7 @@ def test_a_turn_that_fills_memory_is_repeated_from_disk_with_the_same_replies(
     net, tmp_path
 ):
     course = net.make_course(tmp_path, (5,), plan=Plan(turn_steps=5), turn_steps=5)
-    course._log._replies._limit = 0
+    course._logs.current._replies._limit = 0
     order = course.current()
 
     def turn():
@@ -83,6 +83,88 @@ def test_a_turn_that_fills_memory_is_repeated_from_disk_with_the_same_replies(
     assert torch.equal(turn(), first)
     assert course._server.applied == [(0, step) for step in range(5)]
     course.close()
+
+
+def apply(net, course):
+    """Take the steps of the current order, which is not handed in."""
+    order, first = course.current(), course.grant(course.current()).first_step
+    for step in range(first, first + order.steps):
+        course.answer(order, net.code(order.client, step))
+        course.answer(order, net.gradient(order.client, step))
+    return order
+
+
+def hand_in(course, order, **done):
+    course.complete(order, course.members[order.client], TurnDone(order.number, **done))
+
+
+def test_with_private_heads_the_next_turn_does_not_wait(net, tmp_path):
+    course = net.make_course(tmp_path, heads="private")
+    late = course.current()
+    assert not course.go_on(late)
+    apply(net, course)
+    assert course.go_on(late)
+    assert [course.order_of(client) for client in (0, 1, 2)] == [
+        late,
+        course.current(),
+        None,
+    ]
+    assert course.current().client == 1
+    assert course.progress.client_steps == [1, 0, 0]
+    assert course.oldest is late
+    assert not course.is_at_boundary
+    hand_in(course, late, loss=2.0)
+    assert course.oldest is course.current()
+    assert course.is_at_boundary
+    assert course.members[0].loss == 2.0
+
+
+def test_only_one_turn_is_late_at_a_time(net, tmp_path):
+    course = net.make_course(tmp_path, heads="private")
+    late = apply(net, course)
+    assert course.go_on(late)
+    second = apply(net, course)
+    assert not course.go_on(second)
+    hand_in(course, late)
+    assert course.go_on(second)
+
+
+def test_the_samples_of_a_late_turn_weigh_its_loss(net, tmp_path):
+    course = net.make_course(tmp_path, heads="private")
+    late = apply(net, course)
+    course.go_on(late)
+    course.answer(course.current(), net.code(1, 0))  # nothing of this one is done
+    hand_in(course, late, loss=3.0)
+    assert (course.progress.loss_sum, course.progress.loss_samples) == (6.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("plan", "terms"),
+    [
+        (Plan(), {"heads": "shared"}),
+        (Plan(checkpoint_every=1), {"heads": "private"}),
+        (Plan(eval_every=1), {"heads": "private", "batches": (1, 1)}),
+        (Plan(max_steps=2), {"heads": "private"}),
+    ],
+    ids=["side", "checkpoint", "evaluation", "end"],
+)
+def test_a_turn_is_waited_for_where_something_hangs_on_it(plan, terms, net, tmp_path):
+    course = net.make_course(tmp_path, plan=plan, **terms)
+    if plan.eval_every or plan.max_steps:  # due after the second turn
+        first = apply(net, course)
+        assert course.go_on(first)
+        hand_in(course, first)
+    order = apply(net, course)
+    assert not course.go_on(order)
+    assert course.current() is order
+
+
+def test_a_guarded_turn_is_waited_for(net, tmp_path):
+    course = net.make_course(tmp_path, heads="private")
+    course.guard = object()
+    order = course.current()
+    course._logs.current.done = order.steps
+    assert not course.go_on(order)
 
 
 def test_a_course_that_is_over_has_no_order(net, tmp_path):

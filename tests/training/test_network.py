@@ -12,7 +12,6 @@ from lightsplit import Server, ServerSide, make_codec, split
 from lightsplit.codecs import Code
 from lightsplit.errors import ConfigError, ProtocolError
 from lightsplit.protocol import CodeMessage, Reader, to_frames
-from lightsplit.training.coordinator import Plan
 from lightsplit.training.network import (
     Endpoint,
     JoinOptions,
@@ -21,6 +20,7 @@ from lightsplit.training.network import (
     make_expectation,
     serve,
 )
+from lightsplit.training.plan import Plan
 from lightsplit.training.schedule import Schedule
 from lightsplit.transports.sealing import SealingKey
 

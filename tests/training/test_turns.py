@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from lightsplit.errors import ProtocolError
 from lightsplit.protocol import CodeMessage
 from lightsplit.protocol.control import TurnDone
-from lightsplit.training.course import Plan
+from lightsplit.training.plan import Plan
 from lightsplit.training.schedule import Schedule
 from lightsplit.training.turns import OrderBook, TurnLog
 
@@ -21,7 +21,7 @@ from lightsplit.training.turns import OrderBook, TurnLog
 @pytest.fixture
 def log(net):
     server = net.CountingServer()
-    log = TurnLog(last_kind="output_gradient")
+    log = TurnLog("output_gradient")
     return log, server, lambda message: log.answer(message, 5, server.answer)
 
 
@@ -113,6 +113,17 @@ def test_a_boundary_lies_before_a_turn_and_after_its_evaluations():
     assert book.is_at_boundary
 
 
+def test_the_end_of_a_turn_is_known_before_it_comes():
+    book = make_book(shared=False)
+    found = []
+    turns = steps = 0
+    while (order := book.current(turns=turns, steps=steps)) is not None:
+        found.append(book.ends_turn)
+        book.complete()
+        turns, steps = turns + bool(order.steps), steps + order.steps
+    assert found == [True, True, False, False, True]
+
+
 class AnyCourse(RuleBasedStateMachine):
     """Clients repeat, break off, vanish and speak out of order; the server crashes."""
 
@@ -123,7 +134,7 @@ class AnyCourse(RuleBasedStateMachine):
         turn_steps=st.integers(0, 3),
         every=st.integers(0, 3),
         topology=st.sampled_from(["u", "vanilla"]),
-        heads=st.sampled_from(["shared", "private"]),
+        heads=st.sampled_from(["shared", "private", "private"]),
     )
     def begin(self, batches, turn_steps, every, topology, heads):
         self.folder = Path(tempfile.mkdtemp())
@@ -142,6 +153,8 @@ class AnyCourse(RuleBasedStateMachine):
         if not hasattr(self, "folder"):
             return
         while self.course.finished is None:
+            if self.late is not None:
+                self.hand_in_the_late_turn()
             self.send_next()
             self.complete()
         assert self.server.applied == self.expected
@@ -157,6 +170,7 @@ class AnyCourse(RuleBasedStateMachine):
             **self.terms,
         )
         self.told = {}
+        self.late = None  # its order, messages and replies
 
     @property
     def order(self):
@@ -234,6 +248,47 @@ class AnyCourse(RuleBasedStateMachine):
 
     @precondition(_is_on)
     @rule()
+    def go_on(self):
+        """Leave a turn that is applied to be handed in while the next one runs."""
+        order, messages, told = self.order, self.messages, self.told
+        if self.course.go_on(order):
+            assert self.late is None
+            assert len(self._done()) == order.steps
+            assert not self.course.is_at_boundary
+            assert self.order is not None
+            self.late, self.told = (order, messages, told), {}
+        else:
+            assert self.order is order
+        self._check()
+
+    def _has_late(self):
+        return self.late is not None
+
+    @precondition(_has_late)
+    @rule(number=st.integers(0, 100))
+    def repeat_the_late_turn(self, number):
+        order, messages, told = self.late
+        self.course.abandon(order)
+        grant = self.course.grant(order)
+        assert (grant.turn, grant.done) == (order.number, order.steps)
+        assert grant.first_step == messages[0].step
+        message = messages[number % len(messages)]
+        before = told[message.kind, message.step]
+        assert self.course.answer(order, message) is before
+        self._check()
+
+    @precondition(_has_late)
+    @rule()
+    def hand_in_the_late_turn(self):
+        order, _, _ = self.late
+        member = self.course.members[order.client]
+        self.course.complete(order, member, TurnDone(order.number, b"", 1.0))
+        self.late = None
+        assert self.course.oldest is self.order
+        self._check()
+
+    @precondition(lambda self: self._is_on() and not self._has_late())
+    @rule()
     def complete(self):
         order = self.order
         member = self.course.members[order.client]
@@ -289,7 +344,7 @@ def test_any_course_of_events_applies_every_step_once(machine):
 
 
 def test_a_log_counts_the_samples_of_whole_steps(net):
-    log = TurnLog(last_kind="code")
+    log = TurnLog("code")
     server = net.CountingServer()
     message = CodeMessage(0, 0, net.code(0, 0).code, torch.zeros(2, dtype=torch.int64))
     log.answer(message, 0, server.answer)

@@ -20,7 +20,8 @@ from lightsplit.errors import (
 from lightsplit.protocol.control import Finished, Grant, Heard, Ready, TurnDone, Welcome
 from lightsplit.runtime import HandOff
 from lightsplit.training import worker as worker_module
-from lightsplit.training.coordinator import Coordinator, Plan
+from lightsplit.training.coordinator import Coordinator
+from lightsplit.training.plan import Plan
 from lightsplit.training.schedule import Schedule
 from lightsplit.training.worker import SideStore, Worker
 from lightsplit.transports.sealing import SealingKey

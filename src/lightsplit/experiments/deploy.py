@@ -23,8 +23,9 @@ from lightsplit.protocol.control import Finished, Grant
 from lightsplit.results import RunFolder, finite, tensors
 from lightsplit.runtime import Client
 from lightsplit.training import EVALUATION_BATCH
-from lightsplit.training.coordinator import Coordinator, Plan
+from lightsplit.training.coordinator import Coordinator
 from lightsplit.training.network import Endpoint, JoinOptions, join, serve
+from lightsplit.training.plan import Plan
 from lightsplit.training.prediction import predicting
 from lightsplit.transports import ByteMeter
 from lightsplit.transports.sealing import SealingKey

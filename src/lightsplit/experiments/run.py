@@ -41,7 +41,7 @@ def run(
     if checkpoint.exists(folder.checkpoint):
         _check_can_go_on(experiment)
         checkpoint.load(folder.checkpoint, job.trainer, job.contract.digest)
-    _check_not_beyond(job)
+    job.trainer.schedule.check_reaches(job.trainer.progress.steps)
     folder.write_experiment(experiment.to_toml())
     folder.write_metrics(job.trainer.progress.history)
     started(job)
@@ -76,18 +76,9 @@ def _check_can_go_on(experiment: Experiment) -> None:
         raise ConfigError("a hijacked run cannot be gone on with: start it anew")
 
 
-def _check_not_beyond(job: Job) -> None:
-    """Refuse to call a run shorter than it already is."""
-    done, total = job.trainer.progress.steps, job.trainer.schedule.total_steps
-    if done > total:
-        raise ConfigError(f"the run is at step {done}, beyond the {total} asked for")
-
-
-def _is_due(done: TurnDone, job: Job, checkpoint_every: int) -> bool:
-    if not checkpoint_every:
-        return done.evaluation is not None
-    steps = job.trainer.progress.steps
-    return steps % checkpoint_every < done.report.steps
+def _is_due(done: TurnDone, job: Job, every: int) -> bool:
+    steps, is_evaluated = job.trainer.progress.steps, done.evaluation is not None
+    return checkpoint.is_due(every, steps, done.report.steps, is_evaluated=is_evaluated)
 
 
 def _save_models(job: Job, path: Path) -> None:

@@ -86,6 +86,14 @@ def exists(folder: Path) -> bool:
     return (folder / "latest").is_file()
 
 
+def is_due(every: int, steps: int, turn_steps: int, *, is_evaluated: bool) -> bool:
+    """Say whether to save after a turn, ``steps`` being over then.
+
+    ``every`` is in steps; 0 is at each evaluation.
+    """
+    return steps % every < turn_steps if every else is_evaluated
+
+
 def write(
     folder: Path, steps: int, files: dict[str, bytes], content: dict[str, Any]
 ) -> Path:

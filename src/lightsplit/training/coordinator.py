@@ -36,15 +36,14 @@ from lightsplit.protocol.control import (
 )
 from lightsplit.runtime import Server
 from lightsplit.training.admission import check_hello, check_ready
-from lightsplit.training.course import Course, Plan
+from lightsplit.training.course import Course
 from lightsplit.training.guard import Guard
 from lightsplit.training.membership import Member, Membership
+from lightsplit.training.plan import Plan
 from lightsplit.training.progress import Progress
 from lightsplit.training.silence import Silence
 from lightsplit.training.turns import Order
 from lightsplit.transports import Peer
-
-__all__ = ["Coordinator", "Plan"]
 
 M = TypeVar("M")
 
@@ -212,8 +211,7 @@ class Coordinator:
                 self._check_connected(member, peer)
                 if self.is_over:
                     return None
-                order = self._course.current()
-                if order is not None and order.client == member.index:
+                if order := self._course.order_of(member.index):
                     return order
                 member.wake.wait()
 
@@ -235,6 +233,7 @@ class Coordinator:
                 self._check_connected(member, peer)
                 self._check_current(order)
                 if isinstance(message, TurnDone):
+                    self._await_former(order, member, peer)
                     self._course.complete(order, member, message)
                     self._pass_on()
                     return
@@ -246,6 +245,8 @@ class Coordinator:
                 with self._lock:
                     member.meter.count(request, reply)
                     self._course.settle()
+                    if not self._wants_stop and self._course.go_on(order):
+                        self._pass_on()
         raise ProtocolError("the client left in its turn", code="stale-turn")
 
     def _farewell(self, member: Member) -> Finished:
@@ -289,8 +290,15 @@ class Coordinator:
         if member.peer is None or not peer.is_alive():
             raise ProtocolError("the connection was cut off", code="stale-turn")
 
+    def _await_former(self, order: Order, member: Member, peer: Peer) -> None:
+        """Wait until the turn before is handed in too, should it be late."""
+        while self._course.oldest is not order:
+            member.wake.wait()
+            self._check_connected(member, peer)
+            self._check_current(order)
+
     def _check_current(self, order: Order) -> None:
-        if self.is_over or self._course.current() is not order:
+        if self.is_over or self._course.order_of(order.client) is not order:
             raise ProtocolError(f"turn {order.number} was revoked", code="stale-turn")
 
     def _pass_on(self) -> None:
@@ -300,13 +308,15 @@ class Coordinator:
         if self.is_over:
             self._end()
             return
+        if self._wants_stop:
+            self._stop_if_idle()
         order = self._course.current()
         if order is not None:
             self.members[order.client].wake.notify_all()
 
     def _stop_if_idle(self) -> None:
         """Stop where no client is at work; an unfinished turn is gone back from."""
-        order = self._course.current()
+        order = self._course.oldest
         if self.is_over:
             return
         if order is None or self.members[order.client].peer is None:
@@ -339,8 +349,7 @@ class Coordinator:
 
     def _undo(self, member: Member) -> None:
         """Undo the open step of a client whose connection is no more."""
-        order = self._course.current()
-        if order is not None and order.client == member.index:
+        if order := self._course.order_of(member.index):
             self._course.abandon(order)
             if self._wants_stop:
                 self._stop_if_idle()

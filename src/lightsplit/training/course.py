@@ -1,7 +1,7 @@
 """The course of a networked run at the server: orders, steps, boundaries, checkpoints.
 
     begin ─► current order ─► grant ─► answer … answer ─► complete ─► [boundary] ─► …
-                                 ▲                │
+                                 ▲                │ └─► go_on ─► the next one is current
                                  └── abandon ◄────┘  (the client is gone)
 
 The same ``Server`` object as in one process. A turn is a transaction
@@ -9,17 +9,20 @@ The same ``Server`` object as in one process. A turn is a transaction
 turns, all can be saved: started again, a server stands at the last one that it saved,
 the first of all included, and the clients go back to it too.
 
+Where no side travels, the next turn needs nothing of the last one's client: it may
+begin (``go_on``) while that one still updates and saves its side. The turn is *late*
+then. Turns are handed in in their order, so there is never more than one.
+
 Nothing here knows of connections or threads: whoever calls holds the lock.
 """
 
 import time
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import torch
 
-from lightsplit.errors import ConfigError, LightSplitError, ProtocolError, RunError
+from lightsplit.errors import LightSplitError, ProtocolError
 from lightsplit.protocol import (
     CodeMessage,
     Contract,
@@ -28,38 +31,17 @@ from lightsplit.protocol import (
     Request,
 )
 from lightsplit.protocol.control import Finished, Grant, TurnDone, Welcome
-from lightsplit.results import tensors
 from lightsplit.runtime import Server, State
-from lightsplit.training import checkpoint, snapshot
+from lightsplit.training import server_checkpoint, snapshot
+from lightsplit.training.checkpoint import is_due
 from lightsplit.training.evaluation import mean_evaluation
 from lightsplit.training.guard import Guard
 from lightsplit.training.membership import Member, Membership
+from lightsplit.training.plan import Plan
 from lightsplit.training.progress import Progress
 from lightsplit.training.schedule import Schedule
-from lightsplit.training.turns import Order, OrderBook, TurnLog
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How long to train and when to look up.
-
-    Attributes:
-        turn_steps, epochs, max_steps: as of Schedule.
-        eval_every: rounds between evaluations; 0 is once per epoch.
-        patience: evaluations without a new best before stopping; 0 is never.
-        checkpoint_every: steps between checkpoints; 0 is at each evaluation.
-        step_timeout_seconds: a client that keeps the server waiting for longer loses
-            its connection; its open step is undone, and it may come back. So long the
-            server also stays at the end for clients that have not heard of it.
-    """
-
-    turn_steps: int = 1
-    epochs: int = 1
-    max_steps: int = 0
-    eval_every: int = 0
-    patience: int = 0
-    checkpoint_every: int = 0
-    step_timeout_seconds: float = 60.0
+from lightsplit.training.server_checkpoint import ServerState
+from lightsplit.training.turns import Order, OrderBook, TurnLogs
 
 
 class Course:
@@ -97,13 +79,14 @@ class Course:
         self._folder = folder
         self._book: OrderBook | None = None
         is_u = contract.topology == "u"
-        self._log = TurnLog(last_kind=(OutputGradient if is_u else CodeMessage).kind)
+        last_kind = (OutputGradient if is_u else CodeMessage).kind
+        self._logs = TurnLogs(last_kind)
         self._side = b""
         self._number = 0  # of the next turn; those that were undone are not counted
         self._saved_steps = [0] * contract.clients
         self._reports: list[TurnDone] = []
         self._clock = 0.0
-        if checkpoint.exists(folder):
+        if server_checkpoint.exists(folder):
             self._load()
 
     @property
@@ -119,7 +102,9 @@ class Course:
     @property
     def is_at_boundary(self) -> bool:
         """Say whether no turn is under way."""
-        return self._book is None or (self._book.is_at_boundary and self._log.is_empty)
+        return self._book is None or (
+            self._book.is_at_boundary and self._logs.are_empty
+        )
 
     @property
     def position(self) -> tuple[int, int]:
@@ -138,7 +123,7 @@ class Course:
         )
         self._clock = time.monotonic()
         self._finish_if_over()
-        if self.finished is None and not checkpoint.exists(self._folder):
+        if self.finished is None and not server_checkpoint.exists(self._folder):
             self.save()  # from here on the run has its name, and each client its place
 
     def current(self) -> Order | None:
@@ -148,15 +133,27 @@ class Course:
         progress = self.progress
         return self._book.current(turns=self._number, steps=progress.steps)
 
+    @property
+    def oldest(self) -> Order | None:
+        """Return what has to be handed in next."""
+        return self._logs.late or self.current()
+
+    def order_of(self, client: int) -> Order | None:
+        """Return what a client is to do now, if anything."""
+        for order in (self._logs.late, self.current()):
+            if order is not None and order.client == client:
+                return order
+        return None
+
     def grant(self, order: Order) -> Grant:
         """Return the order as it is told to its client."""
-        if self.guard is not None and order.steps and self._log.is_empty:
+        if self.guard is not None and order.steps and self._logs.current.is_empty:
             self.guard.begin(order.client, self._capture)
         return Grant(
             turn=order.number,
             steps=order.steps,
-            done=self._log.done,
-            first_step=self.progress.client_steps[order.client],
+            done=self._logs.of(order).done,
+            first_step=self._first_step(order),
             oldest_step=self._saved_steps[order.client],
             evaluate=order.evaluate,
             side=self._side if order.number and self.has_travelling_side else b"",
@@ -170,14 +167,14 @@ class Course:
         """Return the reply to a message of the turn, applied once at most."""
         if isinstance(message, CodeMessage) and not message.is_training:
             return self.infer(message)
-        first = self.progress.client_steps[order.client]
+        first = self._first_step(order)
         if message.step >= first + order.steps:
             raise ProtocolError(
                 f"turn {order.number} ends with step {first + order.steps - 1}, "
                 f"got step {message.step}",
                 code="out-of-order",
             )
-        return self._log.answer(message, first, self._compute)
+        return self._logs.of(order).answer(message, first, self._compute)
 
     def infer(self, message: CodeMessage) -> Reply:
         """Return the output for a code outside training; nothing is changed."""
@@ -186,28 +183,49 @@ class Course:
     def settle(self) -> None:
         """Do what the server put off until its reply was on its way."""
         self._server.settle()
-        self._log.lay_aside()
+        self._logs.current.lay_aside()
 
     def abandon(self, order: Order) -> None:
-        """Undo the open step of a client that is gone."""
+        """Undo the open step of a client that is gone; a late turn has none."""
+        if order is self._logs.late:
+            return
         self._server.settle()
         self._server.abandon_step()
-        self._log.forget_open_step(self.progress.client_steps[order.client])
+        self._logs.current.forget_open_step(self._first_step(order))
+
+    def go_on(self, order: Order) -> bool:
+        """Begin the next turn if the current one is applied and need not be waited for.
+
+        It is waited for where its side travels, a guard judges it, or something is due
+        at its end: an evaluation, a checkpoint, the end of the run.
+        """
+        book = self._book
+        if book is None or not self._is_applied(order) or self._is_waited_for(order):
+            return False
+        self._count(order)
+        book.complete()
+        self._logs.make_late(order)
+        return True
 
     def complete(self, order: Order, member: Member, done: TurnDone) -> None:
         """Take a turn back; at a boundary evaluate, finish or save what is due."""
-        if done.turn != order.number or self._log.done != order.steps:
+        applied = self._logs.of(order).done
+        if done.turn != order.number or applied != order.steps:
             raise ProtocolError(
-                f"turn {order.number} has {order.steps} steps, {self._log.done} are "
+                f"turn {order.number} has {order.steps} steps, {applied} are "
                 f"done; got the end of turn {done.turn}",
                 code="out-of-order",
             )
         if self.has_travelling_side and not done.side:
             raise ProtocolError("shared heads need a sealed side", code="out-of-order")
-        self._server.settle()
         member.meter.add("hand_off", len(done.side))
         self._note(order, member, done)
-        self._log.clear()
+        if order is self._logs.late:
+            self._logs.end(order)
+            return
+        self._server.settle()
+        self._count(order)
+        self._logs.end(order)
         if self.guard is not None and order.steps:
             self._rule(order, self.guard)
         if self._book is not None:
@@ -222,25 +240,21 @@ class Course:
     def save(self) -> None:
         """Write a checkpoint; only at a boundary."""
         self.count_bytes()
-        files = {
-            "server.safetensors": tensors.to_bytes(self._server.side.state()),
-            "side.sealed": self._side,
-        }
-        if self.guard is not None:
-            files["guard.safetensors"] = tensors.to_bytes(self.guard.state())
-        content = {
-            "contract": self.contract.digest,
-            "run": self.run,
-            "number": self._number,
-            "members": self._members.to_list(),
-            "progress": self.progress.to_dict(),
-        }
-        checkpoint.write(self._folder, self.progress.steps, files, content)
+        state = ServerState(
+            self.run,
+            self._number,
+            self._members.to_list(),
+            self.progress,
+            self._side,
+            server=self._server.side.state(),
+            guard=self.guard.state() if self.guard is not None else None,
+        )
+        server_checkpoint.write(self._folder, self.contract, state)
         self._saved_steps = list(self.progress.client_steps)
 
     def close(self) -> None:
-        """Let go of what an unfinished turn was told; nobody will ask any more."""
-        self._log.clear()
+        """Let go of what unfinished turns were told; nobody will ask any more."""
+        self._logs.clear()
 
     @property
     def _last_turn(self) -> int:
@@ -250,6 +264,26 @@ class Course:
         plan = self.plan
         batches = [member.batches for member in self._members]
         return Schedule(batches, plan.turn_steps, plan.epochs, plan.max_steps)
+
+    def _first_step(self, order: Order) -> int:
+        """Return the first step of a turn that is under way."""
+        counted = order.steps if order is self._logs.late else 0
+        return self.progress.client_steps[order.client] - counted
+
+    def _is_applied(self, order: Order) -> bool:
+        """Say whether all steps of the current turn are done."""
+        return order is self.current() and 0 < order.steps == self._logs.current.done
+
+    def _is_waited_for(self, order: Order) -> bool:
+        """Say whether the current turn must be handed in before the next one begins."""
+        return (
+            self.contract.heads == "shared"
+            or self.contract.clients == 1
+            or self.guard is not None
+            or self._logs.late is not None
+            or not (self._book and self._book.ends_turn)
+            or self._is_save_due(order, self.progress.steps + order.steps)
+        )
 
     def _compute(self, message: Request) -> Reply:
         """Let the server answer; what its modules cannot compute is refused."""
@@ -266,21 +300,24 @@ class Course:
                 code="refused",
             ) from error
 
-    def _note(self, order: Order, member: Member, done: TurnDone) -> None:
-        progress, now = self.progress, time.monotonic()
-        progress.seconds += now - self._clock
+    def _count(self, order: Order) -> None:
+        """Count what the current order took, and what it applied."""
+        now = time.monotonic()
+        self.progress.seconds += now - self._clock
         self._clock = now
-        progress.steps += order.steps
-        progress.samples += self._log.samples
-        progress.client_steps[order.client] += order.steps
-        progress.turns += 1 if order.steps else 0
-        self._number += 1 if order.steps else 0
-        progress.last_client = order.client
+        if order.steps:
+            self.progress.note_turn(
+                order.client, order.steps, self._logs.current.samples
+            )
+            self._number += 1
+
+    def _note(self, order: Order, member: Member, done: TurnDone) -> None:
+        """Keep what the client hands in."""
         self._side = done.side or self._side
         if done.loss is not None and order.steps:
+            samples = self._logs.of(order).samples
             member.loss = done.loss
-            progress.loss_sum += done.loss * self._log.samples
-            progress.loss_samples += self._log.samples
+            self.progress.note_loss(done.loss * samples, samples)
         if order.evaluate and done.accuracy is not None:
             self._reports.append(done)
 
@@ -325,13 +362,12 @@ class Course:
             self.count_bytes()
             self.progress.remember(turn.epoch + 1, turn.round + 1, evaluation)
         self._finish_if_over()
-        if self.finished is None and self._is_save_due(order):
+        if self.finished is None and self._is_save_due(order, self.progress.steps):
             self.save()
 
-    def _is_save_due(self, order: Order) -> bool:
-        if not self.plan.checkpoint_every:
-            return order.evaluate
-        return self.progress.steps % self.plan.checkpoint_every < order.turn.steps
+    def _is_save_due(self, order: Order, steps: int) -> bool:
+        every = self.plan.checkpoint_every
+        return is_due(every, steps, order.turn.steps, is_evaluated=order.evaluate)
 
     def _finish_if_over(self) -> None:
         if 0 < self.plan.patience <= self.progress.stale:
@@ -346,29 +382,15 @@ class Course:
         self.finished = Finished(reason, self._last_turn, self._side)
 
     def _load(self) -> None:
-        newest, content = checkpoint.read(self._folder, self.contract.digest)
-        clients = self.contract.clients
-        self.progress = Progress.from_dict(content.get("progress"), clients=clients)
-        try:
-            self.run = str(content["run"])
-            self._members.restore(content["members"])
-            self._side = (newest / "side.sealed").read_bytes()
-            self._number = int(content.get("number", self.progress.turns))
-        except (KeyError, TypeError, AttributeError, FileNotFoundError) as error:
-            raise RunError(
-                f"{newest} is not a server's checkpoint: {error!r}"
-            ) from error
-        self._server.side.load(tensors.load(newest / "server.safetensors"))
-        if self.guard is not None:
-            self.guard.load(tensors.load(newest / "guard.safetensors"))
+        saved = server_checkpoint.read(
+            self._folder, self.contract, has_guard=self.guard is not None
+        )
+        self.run, self._number, self._side = saved.run, saved.number, saved.side
+        self.progress = saved.progress
+        self._members.restore(saved.members)
+        self._server.side.load(saved.server)
+        if self.guard is not None and saved.guard is not None:
+            self.guard.load(saved.guard)
         self._saved_steps = list(self.progress.client_steps)
         if self._members.are_ready:
-            self._check_not_beyond(self._schedule().total_steps)
-
-    def _check_not_beyond(self, total: int) -> None:
-        """Refuse to call a run shorter than it already is."""
-        steps = self.progress.steps
-        if steps > total:
-            raise ConfigError(
-                f"the run is at step {steps}, beyond the {total} asked for"
-            )
+            self._schedule().check_reaches(self.progress.steps)

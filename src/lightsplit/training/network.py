@@ -21,9 +21,10 @@ from lightsplit.protocol import Contract, Expectation, Reader
 from lightsplit.protocol.control import Finished, Grant
 from lightsplit.runtime import Client, Server
 from lightsplit.splitting import SplitModel
-from lightsplit.training.coordinator import Coordinator, Plan
+from lightsplit.training.coordinator import Coordinator
 from lightsplit.training.evaluation import EVALUATION_BATCH, LabelledBatches
 from lightsplit.training.guard import Guard
+from lightsplit.training.plan import Plan
 from lightsplit.training.worker import SideStore, Source, Worker
 from lightsplit.transports import ByteMeter
 from lightsplit.transports.credentials import (

@@ -66,6 +66,19 @@ class Progress:
             )
         return progress
 
+    def note_turn(self, client: int, steps: int, samples: int) -> None:
+        """Count a turn and what it was trained on."""
+        self.turns += 1
+        self.steps += steps
+        self.samples += samples
+        self.client_steps[client] += steps
+        self.last_client = client
+
+    def note_loss(self, loss_sum: float, samples: int) -> None:
+        """Add to the training loss."""
+        self.loss_sum += loss_sum
+        self.loss_samples += samples
+
     def remember(self, epoch: int, round_number: int, evaluation: Evaluation) -> None:
         """Add a line to the history and see whether it is the best so far."""
         is_best = evaluation.accuracy > self.best_accuracy

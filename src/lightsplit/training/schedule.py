@@ -57,6 +57,13 @@ class Schedule:
         steps = sum(self.batches) * self.epochs
         return min(steps, self.max_steps) if self.max_steps else steps
 
+    def check_reaches(self, steps: int) -> None:
+        """Refuse to call a run shorter than it already is."""
+        if steps > self.total_steps:
+            raise ConfigError(
+                f"the run is at step {steps}, beyond the {self.total_steps} asked for"
+            )
+
     def is_evaluated(self, turn: Turn, steps: int, every: int) -> bool:
         """Say whether the test set is due after ``turn``, ``steps`` being over then.
 

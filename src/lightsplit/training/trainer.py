@@ -115,15 +115,9 @@ class Trainer:
         if self.guard is not None:
             self.guard.begin(turn.client, self._capture)
         report = client.run_turn(self.batches[turn.client], turn.steps)
-        progress = self.progress
-        progress.turns += 1
-        progress.steps += report.steps
-        progress.samples += report.samples
-        progress.client_steps[turn.client] = client.steps
-        progress.last_client = turn.client
-        progress.loss_sum += report.loss_sum
-        progress.loss_samples += report.samples
-        progress.bytes = self.meter.by_kind()
+        self.progress.note_turn(turn.client, report.steps, report.samples)
+        self.progress.note_loss(report.loss_sum, report.samples)
+        self.progress.bytes = self.meter.by_kind()
         return report
 
     def _rule(self, turn: Turn) -> Ruling:

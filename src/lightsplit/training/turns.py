@@ -1,6 +1,6 @@
-"""Whose turn it is in a networked run, and what the current turn was told.
+"""Whose turn it is in a networked run, and what a turn that is under way was told.
 
-All replies of the current turn are kept (``replies.ReplyStore``): a client that repeats
+All replies of such a turn are kept (``replies.ReplyStore``): a client that repeats
 it, because its connection broke or because it was killed, gets the same replies for
 steps that were applied, and training goes on behind them. Nothing is applied twice,
 nothing is lost.
@@ -29,14 +29,17 @@ class Order:
 
 
 class TurnLog:
-    """The replies of the current turn by message and step.
+    """The replies of a turn by message and step.
+
+    Args:
+        last_kind: of the message that ends a step.
 
     Attributes:
         done: steps that were applied.
         samples: that they were trained on.
     """
 
-    def __init__(self, *, last_kind: str) -> None:
+    def __init__(self, last_kind: str) -> None:
         self._last_kind = last_kind
         self._replies = ReplyStore()
         self.done = 0
@@ -88,6 +91,45 @@ class TurnLog:
             )
 
 
+class TurnLogs:
+    """The logs of the turns that are under way: the current one, and a late one.
+
+    Attributes:
+        current: of the current turn.
+        late: the turn that is applied but not handed in yet, if there is one.
+    """
+
+    def __init__(self, last_kind: str) -> None:
+        self.current, self._other = TurnLog(last_kind), TurnLog(last_kind)
+        self.late: Order | None = None
+
+    @property
+    def are_empty(self) -> bool:
+        """Say whether no turn is under way."""
+        return self.current.is_empty and self.late is None
+
+    def of(self, order: Order) -> TurnLog:
+        """Return the log of a turn that is under way."""
+        return self._other if order is self.late else self.current
+
+    def make_late(self, order: Order) -> None:
+        """Keep what the current turn was told, and begin a new one."""
+        self.late = order
+        self.current, self._other = self._other, self.current
+
+    def end(self, order: Order) -> None:
+        """Forget what a turn was told."""
+        self.of(order).clear()
+        if order is self.late:
+            self.late = None
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.current.clear()
+        self._other.clear()
+        self.late = None
+
+
 class OrderBook:
     """Orders in the sequence of the schedule, from any turn on."""
 
@@ -111,6 +153,11 @@ class OrderBook:
     def complete(self) -> None:
         """Strike out the current order."""
         self._queue.popleft()
+
+    @property
+    def ends_turn(self) -> bool:
+        """Say whether no evaluation follows the current order."""
+        return len(self._queue) == 1
 
     @property
     def is_at_boundary(self) -> bool:

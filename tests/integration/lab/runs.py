@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import torch
 
 from lightsplit.experiments import build, make_experiment
-from lightsplit.training.coordinator import Plan
 from lightsplit.training.network import (
     Endpoint,
     JoinOptions,
@@ -15,6 +14,7 @@ from lightsplit.training.network import (
     make_expectation,
     serve,
 )
+from lightsplit.training.plan import Plan
 from lightsplit.transports import ByteMeter
 from lightsplit.transports.credentials import TlsFiles
 from lightsplit.transports.sealing import SealingKey
