@@ -17,6 +17,7 @@ from lightsplit.experiments.deploy import Membership, join_experiment
 from lightsplit.results import RunFolder
 from lightsplit.training import Progress, checkpoint
 from lightsplit.training.network import Endpoint
+from lightsplit.transports import ByteMeter
 
 pytestmark = pytest.mark.slow
 
@@ -138,8 +139,9 @@ def test_a_run_is_gone_on_with_under_its_own_settings(
 
 
 def member(name, index, **more):
-    counts = {"code": 1536, "output_gradient": 0, "output": 10, "code_gradient": 10}
-    known = {"peer": None, "loss": None, "meter": SimpleNamespace(counts=counts)}
+    meter = ByteMeter()
+    meter.restore({"code": 1024, "labels": 512, "output": 2048, "hand_off": 4096})
+    known = {"peer": None, "loss": None, "meter": meter}
     return SimpleNamespace(name=name, index=index, **{**known, **more})
 
 
@@ -169,7 +171,8 @@ def test_the_table_shows_who_does_what(coordinator):
     text = table_text(coordinator)
     assert "score" not in text
     assert "turn 7, step 14, 2.0 steps/s" in text
-    for words in (("alice", "away", "6", "1.5 KiB"), ("bob", "in turn", "0.250")):
+    sizes = ("1.5 KiB", "2.0 KiB", "4.0 KiB")  # up, down, other
+    for words in (("alice", "away", "6", *sizes), ("bob", "in turn", "0.250")):
         assert any(all(w in line for w in words) for line in text.splitlines())
     assert "waits" in text
 

@@ -36,6 +36,9 @@ from lightsplit.training.coordinator import Coordinator
 from lightsplit.training.network import Endpoint
 from lightsplit.transports.credentials import TlsFiles
 
+_UP = ("code", "labels", "output_gradient")  # of training steps
+_DOWN = ("output", "code_gradient")
+
 
 @takes_experiment
 def serve(  # noqa: PLR0913
@@ -166,6 +169,7 @@ def _table(coordinator: Coordinator, seconds: float) -> Table:
         "steps",
         "up",
         "down",
+        "other",
         "loss",
         *(("score",) if coordinator.guard else ()),
         title=f"turn {progress.turns}, step {progress.steps}, {rate:.1f} steps/s",
@@ -176,15 +180,15 @@ def _table(coordinator: Coordinator, seconds: float) -> Table:
 
 
 def _row(coordinator: Coordinator, member: Any, order: Any) -> list[str]:
-    counts = member.meter.counts
+    counts = member.meter.by_kind()
+    up, down = (sum(counts[kind] for kind in kinds) for kinds in (_UP, _DOWN))
     is_in_turn = order is not None and order.client == member.index
     state = "away" if member.peer is None else "in turn" if is_in_turn else "waits"
     return [
         member.name,
         state,
         str(coordinator.progress.client_steps[member.index]),
-        console.bytes_text(counts["code"] + counts["output_gradient"]),
-        console.bytes_text(counts["output"] + counts["code_gradient"]),
+        *map(console.bytes_text, (up, down, counts["total"] - up - down)),
         "–" if member.loss is None else f"{member.loss:.3f}",
         *([score_text(coordinator, member.index)] if coordinator.guard else []),
     ]
