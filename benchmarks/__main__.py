@@ -8,6 +8,7 @@ import argparse
 import json
 import platform
 import sys
+from collections.abc import Callable
 
 import torch
 
@@ -22,7 +23,7 @@ from benchmarks import (
     unsplit,
 )
 
-BENCHMARKS = {
+BENCHMARKS: dict[str, Callable[[], object]] = {
     "step": step.measure,
     "projection": projection.measure,
     "formats": formats.measure,
