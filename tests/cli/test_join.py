@@ -1,16 +1,19 @@
 """``lightsplit join`` and ``predict`` in this process; the server is a thread."""
 
+import io
 import json
 import signal
 import threading
 from types import SimpleNamespace
 
 import pytest
-from rich.progress import Progress
+from rich.console import Console
 
+from lightsplit.cli import console
 from lightsplit.cli.join import Bar, _leaving
+from lightsplit.errors import TransportError
 from lightsplit.experiments import make_experiment
-from lightsplit.experiments.deploy import serve_experiment
+from lightsplit.experiments.deploy import Standing, serve_experiment
 from lightsplit.protocol.control import Finished, Grant
 from lightsplit.results import RunFolder
 from lightsplit.training.network import Endpoint
@@ -104,7 +107,7 @@ NOBODY = ["--address", "127.0.0.1:9"]
 @pytest.mark.parametrize(
     ("flags", "text"),
     [
-        (NOBODY, "127.0.0.1:9: ipv4:127.0.0.1:9: Failed to connect"),
+        (NOBODY, "127.0.0.1:9: Failed to connect to remote host: Connection refused"),
         (["--address", "10.1.2.3:7443"], "needs certificates"),
         ([*NOBODY, "--clients", 2], "a key is needed"),
         ([*NOBODY, "--key", "/nowhere"], "cannot read /nowhere"),
@@ -135,12 +138,39 @@ def test_a_signal_ends_with_its_own_exit_code(number, capsys):
     assert signal.getsignal(number) is before
 
 
-def test_the_bar_shows_turns_and_the_end():
-    with Progress(disable=True) as progress:
-        bar = Bar(progress)
-        bar.show(Grant(4, 2, 8), 8, 2048)
-        assert (
-            "turn 4: 2 steps from 8  8 steps  2.0 KiB" in progress.tasks[0].description
-        )
-        bar.show(Finished(), 10, 0)
-        assert progress.tasks[0].description.startswith("finished")
+@pytest.fixture
+def terminal(monkeypatch):
+    """Return what gives all that a terminal has shown."""
+    screen = Console(width=100, force_terminal=True, file=io.StringIO())
+    monkeypatch.setattr(console, "err", screen)
+    return screen.file.getvalue
+
+
+def test_the_bar_is_drawn_as_things_stand(terminal):
+    now = Standing(0, 12, 0)
+    with Bar(is_hidden=False) as bar:
+        bar.refresh()
+        assert "waiting for the server" in terminal()
+        bar.show(Grant(4, 2, 8), lambda: now)
+        now = Standing(8, 12, 2048)  # no word of it: it is looked up
+        bar.refresh()
+        last = terminal().splitlines()[-1]
+        assert all(text in last for text in ("turn 4", " 8/12", "2.0 KiB"))
+        now = Standing(12, 12, 4096)
+        bar.show(Finished(), lambda: now)
+    last = terminal().rpartition("finished")[2]
+    assert all(text in last for text in ("12/12", "4.0 KiB"))
+
+
+def test_a_server_that_is_away_is_told_once_each_time(terminal):
+    refused, stops = TransportError("host:1: refused [x]"), TransportError("it stops")
+    with Bar(is_hidden=True) as bar:
+        for error in (refused, refused, stops):
+            bar.tell_away(error)
+        bar.show(Grant(4, 2, 8), lambda: Standing(0, 1, 0))
+        bar.tell_away(stops)
+    assert terminal().splitlines() == [
+        "host:1: refused [x]; trying again",
+        "it stops; trying again",
+        "it stops; trying again",
+    ]

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -61,4 +62,19 @@ def test_a_process_prints_the_record_and_an_error_without_a_traceback(tmp_path):
     assert json.loads(good.stdout)["steps"] == 2
     assert (bad.returncode, bad.stdout) == (1, "")
     assert bad.stderr.startswith("error: ")
+    assert len(bad.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_grpc_keeps_its_own_word_on_an_error_to_itself(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        command = [sys.executable, "-m", "lightsplit", "serve", "--clients", "2"]
+        command += ["--address", address, "--out", str(tmp_path / "run")]
+        environment = {k: v for k, v in os.environ.items() if k != "GRPC_VERBOSITY"}
+        bad = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=environment
+        )
+    assert bad.returncode == 1
+    assert bad.stderr.startswith(f"error: cannot listen on {address}: ")
     assert len(bad.stderr.splitlines()) == 1

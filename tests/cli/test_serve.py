@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import threading
 from types import SimpleNamespace
 
@@ -122,10 +123,27 @@ def test_a_second_signal_does_not_wait():
         (["--address", "127.0.0.1:99999"], "a port up to 65535, got '127.0.0.1:99999'"),
         (["--address", "localhost"], "expected host:port"),
         (["--resume", "/nowhere"], "--resume takes the run's own settings"),
+        (["--address", "no.invalid:1", "--insecure"], "cannot listen on no.invalid:1"),
     ],
 )
 def test_a_mistake_is_one_line(flags, text, refused, tmp_path):
     assert text in refused("serve", *FLAGS, "--out", tmp_path / "run", *flags)
+
+
+def test_a_run_that_cannot_listen_leaves_its_folder_free(
+    lightsplit, refused, on_listening, tmp_path
+):
+    out = ["--out", tmp_path / "run"]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        line = refused("serve", *FLAGS, *out, "--address", address)
+    assert line == (
+        f"error: cannot listen on {address}: Address already in use; "
+        "end what listens there, or take another port"
+    )
+    on_listening(lambda _port: signal.raise_signal(signal.SIGTERM))
+    lightsplit("serve", *FLAGS, *out, code=143)
+    assert (tmp_path / "run" / "experiment.toml").exists()
 
 
 def test_a_run_is_gone_on_with_under_its_own_settings(
@@ -163,7 +181,7 @@ def table_text(coordinator):
     console = Console(width=100, record=True, file=None, quiet=True)
     with console.capture() as shown:
         console.quiet = False
-        console.print(serve_module._table(coordinator, 7.0))
+        console.print(serve_module._table(coordinator, 2.0))
     return shown.get()
 
 
@@ -191,6 +209,42 @@ def test_a_watched_run_shows_scores_flags_and_undone_turns(coordinator, capsys):
     said = capsys.readouterr().err
     told = "round 4: flagged carol (9.2), threshold 3; their turns are undone"
     assert said.count(told) == 1
+
+
+def test_the_rate_is_that_of_the_last_seconds():
+    rate = serve_module.Rate()
+    assert rate.at(100.0, 940) == 0.0  # done before this server was started
+    assert rate.at(102.0, 944) == 2.0
+    assert rate.at(109.0, 976) == 4.0
+    assert rate.at(112.5, 997) == 6.0  # since the last look
+    assert rate.at(200.0, 997) == 0.0
+
+
+def test_evaluations_are_told_once_and_those_of_an_earlier_server_are_not(
+    coordinator, capsys
+):
+    line = {"epoch": 1, "step": 7, "test_accuracy": 0.5, "test_loss": 1.25}
+    coordinator.progress.history.append(line)
+    display = Display(None)
+    display.watch(coordinator, 1)
+    coordinator.progress.history.append({**line, "epoch": 2, "step": 14})
+    for _ in range(2):
+        display.watch(coordinator, 1)
+    said = capsys.readouterr().err
+    assert said.count("epoch 2, step 14: accuracy 50.00%, test loss 1.250\n") == 1
+    assert "epoch 1" not in said
+
+
+def test_a_log_says_who_came_and_who_went(coordinator, capsys):
+    display = Display(None)
+    display.watch(coordinator, 1)
+    coordinator.members[0].peer = coordinator.members[1].peer
+    coordinator.members[2].peer = None
+    for _ in range(2):
+        display.watch(coordinator, 1)
+    said = capsys.readouterr().err.splitlines()
+    came = ["bob has come", "carol has come", "alice has come", "carol is away"]
+    assert said == ["listening on port 1", *came]
 
 
 def test_a_terminal_sees_the_table_live(coordinator):

@@ -106,6 +106,9 @@ def test_one_client_over_the_network_is_the_run_in_one_process(
         assert figures["bytes"][kind] == alone.record["bytes"][kind]
     assert (figures["index"], figures["steps"]) == (0, alone.record["steps"])
     assert orders[-1][0].reason == "schedule"
+    standing = orders[0][1]()  # as things stand now, whenever it was given
+    steps = alone.record["steps"]
+    assert standing == (steps, steps, figures["bytes"]["total"])
     whole = load_file(alone.folder.path / "model.safetensors")
     head = load_file(tmp_path / "alice" / "client.safetensors")
     assert all(

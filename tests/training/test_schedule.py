@@ -30,6 +30,13 @@ def test_without_a_limit_every_client_uses_each_batch_once_per_epoch(schedule):
 
 
 @given(schedules)
+def test_the_steps_of_a_client_are_those_of_its_turns(schedule):
+    for client in range(len(schedule.batches)):
+        turns = [turn for turn in schedule.turns() if turn.client == client]
+        assert schedule.steps_of(client) == sum(turn.steps for turn in turns)
+
+
+@given(schedules)
 def test_no_turn_is_empty_or_longer_than_allowed(schedule):
     longest = schedule.turn_steps or max(schedule.batches)
     assert all(1 <= turn.steps <= longest for turn in schedule.turns())

@@ -226,6 +226,17 @@ def test_a_server_that_cannot_be_reached_is_given_up(work):
         work(Script(TransportError("connection refused")))
 
 
+def test_each_try_in_vain_is_told(work):
+    told = []
+    lines = [Script(TransportError(text)) for text in ("refused", "stops")]
+    work(
+        *(*lines, Script(Welcome(0, "r"), Finished())),
+        give_up_seconds=5,
+        away=lambda error: told.append(str(error)),
+    )
+    assert told == ["refused", "stops"]
+
+
 def test_a_refusal_is_not_tried_again(work):
     with pytest.raises(RemoteError):
         work(Script(RemoteError("no")), give_up_seconds=600)

@@ -1,14 +1,23 @@
 """``lightsplit join``: one data owner in a networked run."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from lightsplit.cli import console
 from lightsplit.cli.findings import alarms_text
@@ -22,7 +31,8 @@ from lightsplit.cli.link import (
 )
 from lightsplit.cli.options import DataDir, ExperimentFile, FiguresAsJson
 from lightsplit.cli.settings import Settings, resolve, takes_experiment
-from lightsplit.experiments.deploy import Membership, join_experiment
+from lightsplit.errors import TransportError
+from lightsplit.experiments.deploy import Membership, Standing, join_experiment
 from lightsplit.protocol.control import Finished, Grant
 from lightsplit.training.network import Endpoint
 from lightsplit.transports.credentials import TlsFiles
@@ -68,7 +78,8 @@ def join(  # noqa: PLR0913
       --certs pki/alice
     """
     folder = state or Path("runs") / f"client-{name}"
-    with console.reported_errors(), _leaving(), _bar(is_quiet=json) as bar:
+    is_hidden = json or not console.err.is_terminal
+    with console.reported_errors(), _leaving(), Bar(is_hidden=is_hidden) as bar:
         membership = Membership(
             name=name,
             folder=folder,
@@ -80,7 +91,11 @@ def join(  # noqa: PLR0913
         tls = TlsFiles.of_client(certs, name) if certs else None
         endpoint = Endpoint(address, tls, insecure)
         figures = join_experiment(
-            resolve(file, settings), endpoint, membership, watch=bar.show
+            resolve(file, settings),
+            endpoint,
+            membership,
+            watch=bar.show,
+            away=bar.tell_away,
         )
     if json:
         console.print_json(figures)
@@ -92,35 +107,47 @@ def join(  # noqa: PLR0913
             console.out.print(f"alarms: {alarms_text(figures['inspection'])}")
 
 
-class Bar:
-    """Turns and steps of this client."""
+class Bar(Progress):
+    """Steps of this client, read off whenever the bar is drawn."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._task = progress.add_task("waiting for the server", total=None)
-
-    def show(self, order: Grant | Finished, steps: int, sent_bytes: int) -> None:
-        """Show an order, how far this client is and what it has sent and received."""
-        if isinstance(order, Finished):
-            text = "finished"
-        else:
-            text = f"turn {order.turn}: {order.steps} steps from {order.first_step}"
-        self._progress.update(
-            self._task,
-            description=f"{text}  {steps} steps  {console.bytes_text(sent_bytes)}",
+    def __init__(self, *, is_hidden: bool) -> None:
+        self._standing: Callable[[], Standing] | None = None
+        self._told = ""
+        super().__init__(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[sent]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console.err,
+            disable=is_hidden,
         )
+        self._steps = self.add_task("waiting for the server", total=None, sent="")
 
+    def show(self, order: Grant | Finished, standing: Callable[[], Standing]) -> None:
+        """Show what this client is to do now; ``standing`` says how far it is."""
+        self._standing, self._told = standing, ""
+        is_over = isinstance(order, Finished)
+        text = "finished" if is_over else f"turn {order.turn}"
+        self.update(self._steps, description=text)
 
-@contextmanager
-def _bar(*, is_quiet: bool) -> Iterator[Bar]:
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        console=console.err,
-        disable=is_quiet or not console.err.is_terminal,
-    ) as progress:
-        yield Bar(progress)
+    def tell_away(self, error: TransportError) -> None:
+        """Say that the server is away; the same is not said twice."""
+        if str(error) == self._told:
+            return
+        self._told = str(error)
+        self.update(self._steps, description="waiting for the server")
+        text = f"{escape(str(error))}; trying again"
+        console.err.print(text, soft_wrap=True, highlight=False)
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """Draw the bar as things stand."""
+        if self._standing is not None:
+            steps, total, sent = self._standing()
+            text = console.bytes_text(sent)
+            self.update(self._steps, completed=steps, total=total, sent=text)
+        return super().get_renderables()
 
 
 @contextmanager

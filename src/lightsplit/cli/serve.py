@@ -2,6 +2,7 @@
 
 import signal
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -38,6 +39,7 @@ from lightsplit.transports.credentials import TlsFiles
 
 _UP = ("code", "labels", "output_gradient")  # of training steps
 _DOWN = ("output", "code_gradient")
+_RATE_SECONDS = 10.0
 
 
 @takes_experiment
@@ -103,14 +105,38 @@ def _stopped(folder: RunFolder) -> str:
     )
 
 
+def _evaluation(line: dict[str, Any]) -> str:
+    return (
+        f"epoch {line['epoch']}, step {line['step']}: accuracy "
+        f"{line['test_accuracy']:.2%}, test loss {line['test_loss']:.3f}"
+    )
+
+
+class Rate:
+    """Steps per second of late, whatever was before: a wait, or another server."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def at(self, now: float, steps: int) -> float:
+        """Return the rate, ``steps`` being done."""
+        self._seen.append((now, steps))
+        while now - self._seen[0][0] > _RATE_SECONDS:
+            self._seen.popleft()
+        since, before = self._seen[0]
+        return (steps - before) / (now - since) if now > since else 0.0
+
+
 class Display:
     """The live table, and the wish to stop."""
 
     def __init__(self, live: Live | None) -> None:
         self._live = live
-        self._began = time.monotonic()
+        self._rate = Rate()
         self._is_announced = False
         self._told = 0  # verdicts
+        self._evaluations: int | None = None  # that were told, or before this server
+        self._present: set[str] = set()
         self.exit_code = 0
 
     def watch(self, coordinator: Coordinator, port: int) -> bool:
@@ -118,11 +144,30 @@ class Display:
         if not self._is_announced:
             console.err.print(f"listening on port {port}", highlight=False)
             self._is_announced = True
+        self._tell_evaluations(coordinator)
         self._tell_verdicts(coordinator)
         if self._live is not None:
-            seconds = time.monotonic() - self._began
-            self._live.update(_table(coordinator, seconds))
+            rate = self._rate.at(time.monotonic(), coordinator.progress.steps)
+            self._live.update(_table(coordinator, rate))
+        else:
+            self._tell_members(coordinator)
         return not self.exit_code
+
+    def _tell_evaluations(self, coordinator: Coordinator) -> None:
+        history = coordinator.progress.history
+        if self._evaluations is None:
+            self._evaluations = len(history)
+        for line in history[self._evaluations :]:
+            console.err.print(_evaluation(line), soft_wrap=True, highlight=False)
+        self._evaluations = len(history)
+
+    def _tell_members(self, coordinator: Coordinator) -> None:
+        """Say who came and who went, where no table shows it."""
+        present = {one.name for one in coordinator.members if one.peer is not None}
+        for name in sorted(present ^ self._present):
+            text = "has come" if name in present else "is away"
+            console.err.print(f"{name} {text}", highlight=False)
+        self._present = present
 
     def _tell_verdicts(self, coordinator: Coordinator) -> None:
         verdicts, guard = coordinator.progress.verdicts, coordinator.guard
@@ -160,9 +205,8 @@ def _display(*, is_quiet: bool) -> Iterator[Display]:
             signal.signal(number, handler)
 
 
-def _table(coordinator: Coordinator, seconds: float) -> Table:
+def _table(coordinator: Coordinator, rate: float) -> Table:
     progress, order = coordinator.progress, coordinator.current_order()
-    rate = progress.steps / seconds if seconds else 0.0
     table = Table(
         "client",
         "state",

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lightsplit.errors import TransportError
 from lightsplit.experiments import pieces
@@ -27,10 +28,26 @@ from lightsplit.training.coordinator import Coordinator
 from lightsplit.training.network import Endpoint, JoinOptions, join, serve
 from lightsplit.training.plan import Plan
 from lightsplit.training.prediction import predicting
+from lightsplit.training.schedule import Schedule
 from lightsplit.transports import ByteMeter
 from lightsplit.transports.sealing import SealingKey
 
-Watch = Callable[[Grant | Finished, int, int], None]
+
+class Standing(NamedTuple):
+    """How far a client has come.
+
+    Attributes:
+        steps: that it has done.
+        total: that it will have done when the schedule is over.
+        bytes: that it has sent and received.
+    """
+
+    steps: int
+    total: int
+    bytes: int
+
+
+Watch = Callable[[Grant | Finished, Callable[[], Standing]], None]
 
 
 @dataclass(frozen=True)
@@ -76,7 +93,15 @@ def serve_experiment(  # noqa: PLR0913
         checkpoint_every=checkpoint_every,
         step_timeout_seconds=step_timeout_seconds,
     )
-    folder.write_experiment(experiment.to_toml())
+    is_begun = False
+
+    def watch_begun(coordinator: Coordinator, port: int) -> bool:
+        nonlocal is_begun
+        if not is_begun:  # not before: a run that cannot listen leaves nothing behind
+            folder.write_experiment(experiment.to_toml())
+            is_begun = True
+        return watch(coordinator, port)
+
     coordinator = serve(
         server,
         cuts.contract,
@@ -84,7 +109,7 @@ def serve_experiment(  # noqa: PLR0913
         endpoint,
         folder.checkpoint,
         names=names,
-        watch=watch,
+        watch=watch_begun,
         guard=make_guard(experiment, server, cuts.contract),
     )
     folder.write_metrics(coordinator.progress.history)
@@ -115,9 +140,14 @@ def join_experiment(
     endpoint: Endpoint,
     membership: Membership,
     *,
-    watch: Watch = lambda _order, _steps, _bytes: None,
+    watch: Watch = lambda _order, _standing: None,
+    away: Callable[[TransportError], None] = lambda _error: None,
 ) -> dict[str, Any]:
-    """Take part in the run to its end and return this client's figures."""
+    """Take part in the run to its end and return this client's figures.
+
+    ``watch`` is told of every order, with a function that says at any time how far this
+    client is; ``away`` whenever the server could not be reached and is tried again.
+    """
     dataset = pieces.load_dataset(experiment, membership.data_dir)
     cuts = make_cuts(experiment, pieces.load_parts(experiment))
     batches = [
@@ -131,6 +161,19 @@ def join_experiment(
     meter = ByteMeter()
     client = pieces.make_client(experiment, side, _not_connected)
     client.inspector = make_inspector(experiment, side)
+    steps_of = cache(
+        Schedule(
+            [len(held) for held in batches],
+            experiment.turn_steps,
+            experiment.epochs,
+            experiment.max_steps,
+        ).steps_of
+    )
+
+    def standing() -> Standing:
+        total = meter.by_kind()["total"]
+        return Standing(client.steps, steps_of(client.index), total)
+
     finished = join(
         client,
         cuts.contract,
@@ -144,7 +187,8 @@ def join_experiment(
             reports=membership.reports,
             give_up_seconds=membership.give_up_seconds,
             meter=meter,
-            watch=lambda order: watch(order, client.steps, sum(meter.counts.values())),
+            watch=lambda order: watch(order, standing),
+            away=away,
         ),
     )
     file = membership.folder / "client.safetensors"

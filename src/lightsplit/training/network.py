@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from lightsplit.codecs import Codec, Layout, TensorSpec
-from lightsplit.errors import ConfigError
+from lightsplit.errors import ConfigError, TransportError
 from lightsplit.protocol import Contract, Expectation, Reader
 from lightsplit.protocol.control import Finished, Grant
 from lightsplit.runtime import Client, Server
@@ -79,6 +79,8 @@ class JoinOptions:
         reports: whether losses and accuracies are told to the server.
         give_up_seconds: how long to try to reach the server again.
         watch: is told of every order.
+        away: is told each time that the server could not be reached and will be tried
+            again.
         meter: counts this client's bytes.
     """
 
@@ -88,6 +90,7 @@ class JoinOptions:
     reports: bool = True
     give_up_seconds: float = 600.0
     watch: Callable[[Grant | Finished], None] = field(default=lambda _order: None)
+    away: Callable[[TransportError], None] = field(default=lambda _error: None)
     meter: ByteMeter = field(default_factory=ByteMeter)
 
 
@@ -150,8 +153,9 @@ def serve(  # noqa: PLR0913
     """Serve a run to its end and return its coordinator.
 
     ``folder`` takes the checkpoints; one that is there is gone on from. ``watch`` is
-    called a few times a second with the coordinator and the port; when it returns false
-    the run is ended at the next boundary. ``guard`` watches the clients.
+    called a few times a second with the coordinator and the port, the first time before
+    any client is answered; when it returns false the run is ended at the next boundary.
+    ``guard`` watches the clients.
     """
     endpoint.check()
     coordinator = Coordinator(
@@ -169,8 +173,10 @@ def serve(  # noqa: PLR0913
         credentials=server_credentials(endpoint.tls) if endpoint.tls else None,
         max_sessions=2 * contract.clients + SPARE_SESSIONS,
     )
-    port = listener.start(endpoint.address)
+    port = listener.bind(endpoint.address)
     try:
+        watch(coordinator, port)
+        listener.start()
         while True:
             if not watch(coordinator, port):
                 coordinator.stop()
@@ -207,6 +213,7 @@ def join(
         test=options.test,
         reports=options.reports,
         watch=options.watch,
+        away=options.away,
         meter=options.meter,
         give_up_seconds=options.give_up_seconds,
     )

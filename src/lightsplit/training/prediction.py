@@ -79,7 +79,9 @@ def _take_side(
     if contract.heads != "shared" or contract.clients == 1:
         return
     if key is None:
-        raise ConfigError("the shared head is sealed: a key is needed to predict")
+        raise ConfigError(
+            "the shared head is sealed: a key is needed to predict (--key)"
+        )
     blob = key.open(
         welcome.side, run=welcome.run, turn=welcome.turn, contract=contract.digest
     )

@@ -57,6 +57,12 @@ class Schedule:
         steps = sum(self.batches) * self.epochs
         return min(steps, self.max_steps) if self.max_steps else steps
 
+    def steps_of(self, client: int) -> int:
+        """Steps of one client in all epochs."""
+        if not self.max_steps:
+            return self.batches[client] * self.epochs
+        return sum(turn.steps for turn in self.turns() if turn.client == client)
+
     def check_reaches(self, steps: int) -> None:
         """Refuse to call a run shorter than it already is."""
         if steps > self.total_steps:

@@ -1,11 +1,12 @@
 """What a networked run is continued from at the server.
 
-checkpoint/step-00000940/     beside ``latest``, as of a run in one process
-server.safetensors        weights, buffers and optimizer of the server side
-side.sealed               what the last turn handed on; empty if nothing travels
-guard.safetensors         what a detector remembers, where there is one
-progress.json             counters, the clients, the run's name, the contract's
-digest
+    checkpoint/step-00000940/
+        server.safetensors   weights, buffers and optimizer of the server side
+        side.sealed          what the last turn handed on; empty if nothing travels
+        guard.safetensors    what a detector remembers, where there is one
+        progress.json        counters, clients, the run's name, the contract's digest
+
+The folder lies beside ``latest``, as that of a run in one process does.
 """
 
 from pathlib import Path

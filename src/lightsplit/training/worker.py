@@ -114,7 +114,9 @@ class Worker:
             where there is one or the other.
         test: batches of a test set, if there is one.
         reports: whether losses and accuracies are told to the server.
-        watch: is told of every order and every finished step.
+        watch: is told of every order.
+        away: is told each time that the server could not be reached and will be tried
+            again.
         meter: counts this client's bytes.
         give_up_seconds: how long to try to reach the server again.
     """
@@ -132,6 +134,7 @@ class Worker:
         test: LabelledBatches | None = None,
         reports: bool = True,
         watch: Callable[[Grant | Finished], None] = lambda _order: None,
+        away: Callable[[TransportError], None] = lambda _error: None,
         meter: ByteMeter | None = None,
         give_up_seconds: float = 600.0,
     ) -> None:
@@ -145,6 +148,7 @@ class Worker:
         self._test = test
         self._reports = reports
         self._watch = watch
+        self._away = away
         self._give_up_seconds = give_up_seconds
         self._line: Line | None = None
         self._batches: Source | None = None
@@ -155,7 +159,10 @@ class Worker:
         self._initial = tensors.to_bytes(client.side.state())
         self._meter = meter or ByteMeter()
         if self.travels and key is None:
-            raise ConfigError("shared heads travel sealed: a key is needed")
+            raise ConfigError(
+                "shared heads travel sealed: a key is needed, the same at every client "
+                "('lightsplit keys FILE' makes one, --key takes it)"
+            )
         if self._keeps_residual and store is None:
             raise ConfigError("hand-offs in int8 leave a residual: a folder is needed")
         client.send = through(self._meter, self.send)
@@ -331,9 +338,10 @@ class Worker:
         while True:
             try:
                 return self._introduce()
-            except TransportError:
+            except TransportError as error:
                 if time.monotonic() + pause > deadline:
                     raise
+                self._away(error)
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 

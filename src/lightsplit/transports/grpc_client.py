@@ -7,10 +7,11 @@ from contextlib import suppress
 
 import grpc
 
-from lightsplit.errors import ExchangeError, RemoteError, TransportError
+from lightsplit.errors import TransportError
 from lightsplit.protocol import Message
 from lightsplit.protocol.control import Refusal
 from lightsplit.protocol.wire import Reader, error_of, to_frames
+from lightsplit.transports.grpc_errors import failure_of
 from lightsplit.transports.grpc_server import MESSAGE_OPTIONS, SESSION
 
 _OPTIONS = [
@@ -25,16 +26,6 @@ _OPTIONS = [
     ("grpc.use_local_subchannel_pool", 1),
 ]
 _CLOSING_SECONDS = 5.0  # it takes milliseconds
-_PERMANENT = {
-    grpc.StatusCode.UNIMPLEMENTED,
-    grpc.StatusCode.UNAUTHENTICATED,
-    grpc.StatusCode.PERMISSION_DENIED,
-}
-_BAD_CERTIFICATE = (  # as gRPC's versions put it
-    "CERTIFICATE_VERIFY_FAILED",
-    "Hostname Verification",
-    "is not in peer certificate",
-)
 
 
 class Stream:
@@ -140,17 +131,4 @@ class Connection:
                 f"{self._address}: the server closed the connection"
             ) from None
         except grpc.RpcError as error:
-            raise _error_of(self._address, error) from error
-
-
-def _error_of(address: str, error: grpc.RpcError) -> ExchangeError:
-    """Return what to raise: only some failures may pass if one tries again."""
-    code = error.code() if isinstance(error, grpc.Call) else None
-    details = (error.details() if isinstance(error, grpc.Call) else None) or str(code)
-    reason = details.rpartition("last error: ")[2].removeprefix("UNKNOWN: ")
-    text = f"{address}: {reason}"
-    if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
-        return TransportError(text, code="busy")
-    if any(sign in details for sign in _BAD_CERTIFICATE):
-        return RemoteError(f"{address}: not a server of our authority: {reason}")
-    return RemoteError(text) if code in _PERMANENT else TransportError(text)
+            raise failure_of(self._address, error) from error

@@ -21,6 +21,7 @@ from lightsplit.protocol.wire import (
     to_frames,
 )
 from lightsplit.transports.credentials import peer_name
+from lightsplit.transports.grpc_errors import obstacle
 from lightsplit.transports.peers import Peer, Session
 
 SESSION = "/lightsplit.v1.LightSplit/Session"
@@ -72,17 +73,22 @@ class SessionServer:
             [grpc.method_handlers_generic_handler(service, {method: handler})]
         )
 
-    def start(self, address: str) -> int:
-        """Listen on ``address`` (host:port, 0 for any port) and return the port."""
+    def bind(self, address: str) -> int:
+        """Take ``address`` (host:port, 0 for any port) and return the port.
+
+        Who connects from now on waits until ``start``.
+        """
         try:
             if self._credentials is None:
-                port = self._server.add_insecure_port(address)
-            else:
-                port = self._server.add_secure_port(address, self._credentials)
+                return self._server.add_insecure_port(address)
+            return self._server.add_secure_port(address, self._credentials)
         except RuntimeError as error:
-            raise ConfigError(f"cannot listen on {address}: {error}") from error
+            reason = obstacle(address)
+            raise ConfigError(f"cannot listen on {address}: {reason}") from error
+
+    def start(self) -> None:
+        """Answer whoever comes."""
         self._server.start()
-        return port
 
     def stop(self, grace_seconds: float = 1.0) -> None:
         """End all sessions and free the port."""
