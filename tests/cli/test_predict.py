@@ -9,7 +9,7 @@ NOBODY = ["--address", "127.0.0.1:9"]
 @pytest.mark.parametrize(
     ("flags", "text"),
     [
-        (NOBODY, "127.0.0.1:9: ipv4:127.0.0.1:9: Failed to connect"),
+        (NOBODY, "127.0.0.1:9: Failed to connect to remote host"),
         (["--address", "10.1.2.3:7443"], "needs certificates"),
         ([*NOBODY, "--key", "/nowhere"], "cannot read /nowhere"),
         ([*NOBODY, "--state", "/nowhere"], "/nowhere/client.safetensors does not"),

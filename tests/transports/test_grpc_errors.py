@@ -1,6 +1,7 @@
 """Failures of real connections, by what they say and whether to try again."""
 
 import contextlib
+import re
 import socket
 
 import grpc
@@ -116,14 +117,13 @@ def test_a_server_that_is_not_there_is_said_without_repeating_its_address():
         assert type(error) is TransportError
         said = f"{address}: Failed to connect to remote host: "
         assert str(error).startswith(said)
-    assert "ipv4:127.0.0.1:9: " in str(failure("localhost:9", None))
+    said = str(failure("localhost:9", None))
+    assert re.match(r"localhost:9: ipv[46]:\S+:9: Failed", said)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
-def test_a_port_that_is_taken_says_so(host):
-    family = socket.AF_INET6 if "[" in host else socket.AF_INET
-    with socket.create_server((host.strip("[]"), 0), family=family) as taken:
-        address = f"{host}:{taken.getsockname()[1]}"
+def test_a_port_that_is_taken_says_so():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
         server = server_with(None)
         with pytest.raises(ConfigError) as caught:
             server.bind(address)
