@@ -16,7 +16,7 @@ from lightsplit.experiments.inspection import make_hijacker, make_inspector
 from lightsplit.protocol import Contract
 from lightsplit.runtime import Client
 from lightsplit.splitting import SplitModel
-from lightsplit.training import EVALUATION_BATCH, Schedule, Trainer
+from lightsplit.training import EVALUATION_BATCH, Trainer
 from lightsplit.transports import ByteMeter, through
 
 
@@ -92,12 +92,7 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
             poisoned(experiment, source, client)
             for client, source in enumerate(batches)
         ],
-        schedule=Schedule(
-            [len(source) for source in batches],
-            turn_steps=experiment.turn_steps,
-            epochs=experiment.epochs,
-            max_steps=experiment.max_steps,
-        ),
+        schedule=pieces.make_schedule(experiment, batches),
         meter=meter,
         test=pieces.TestBatches(dataset.test, EVALUATION_BATCH),
         eval_every=experiment.eval_every,

@@ -34,7 +34,7 @@ from lightsplit.protocol import (
 )
 from lightsplit.runtime import HandOff
 from lightsplit.splitting import SplitModel
-from lightsplit.training import EVALUATION_BATCH, Progress, Schedule
+from lightsplit.training import EVALUATION_BATCH, Progress
 from lightsplit.transports import ByteMeter
 
 # Published training and test images; what is really there may be less.
@@ -163,12 +163,7 @@ def _training_samples(experiment: Experiment, samples: int) -> int:
 def _follow(experiment: Experiment, samples: int) -> _Course:
     """Go through the schedule of an even partition."""
     batches = _batch_sizes(samples, experiment)
-    schedule = Schedule(
-        [len(sizes) for sizes in batches],
-        turn_steps=experiment.turn_steps,
-        epochs=experiment.epochs,
-        max_steps=experiment.max_steps,
-    )
+    schedule = pieces.make_schedule(experiment, batches)
     course, taken, previous = _Course(Counter(), Counter()), [0] * len(batches), None
     for turn in schedule.turns():
         client, sizes = turn.client, batches[turn.client]

@@ -11,7 +11,7 @@ from lightsplit.experiments import pieces
 from lightsplit.experiments.backdoors import make_guard, poisoned
 from lightsplit.experiments.build import split_data
 from lightsplit.experiments.config import Experiment
-from lightsplit.experiments.cuts import make_cuts
+from lightsplit.experiments.cuts import Cuts, make_cuts
 from lightsplit.experiments.detection import detection_record
 from lightsplit.experiments.inspection import inspection_record, make_inspector
 from lightsplit.experiments.record import (
@@ -22,13 +22,12 @@ from lightsplit.experiments.record import (
 from lightsplit.protocol import Reply, Request
 from lightsplit.protocol.control import Finished, Grant
 from lightsplit.results import RunFolder, finite, tensors
-from lightsplit.runtime import Client
+from lightsplit.runtime import Client, Server
 from lightsplit.training import EVALUATION_BATCH
 from lightsplit.training.coordinator import Coordinator
 from lightsplit.training.network import Endpoint, JoinOptions, join, serve
 from lightsplit.training.plan import Plan
 from lightsplit.training.prediction import predicting
-from lightsplit.training.schedule import Schedule
 from lightsplit.transports import ByteMeter
 from lightsplit.transports.sealing import SealingKey
 
@@ -93,13 +92,11 @@ def serve_experiment(  # noqa: PLR0913
         checkpoint_every=checkpoint_every,
         step_timeout_seconds=step_timeout_seconds,
     )
-    is_begun = False
+    # Not before it is watched: a run that cannot listen leaves nothing behind.
+    begin = cache(lambda: folder.write_experiment(experiment.to_toml()))
 
     def watch_begun(coordinator: Coordinator, port: int) -> bool:
-        nonlocal is_begun
-        if not is_begun:  # not before: a run that cannot listen leaves nothing behind
-            folder.write_experiment(experiment.to_toml())
-            is_begun = True
+        begin()
         return watch(coordinator, port)
 
     coordinator = serve(
@@ -118,19 +115,8 @@ def serve_experiment(  # noqa: PLR0913
     if _is_recorded(folder, coordinator):  # the run was over when it was loaded
         return folder.read_record()
     tensors.save(folder.path / "server.safetensors", server.side.state())
-    record: dict[str, Any] = finite(
-        {
-            **describe_run(experiment, cuts.contract, server),
-            **_figures(coordinator),
-            "parameters": count_parameters(*cuts[:3]),
-            "detection": detection_record(
-                experiment,
-                coordinator.progress,
-                knows_truth=bool(experiment.trigger),
-            ),
-        }
-    )
     folder.write_verdicts(coordinator.progress.verdicts)
+    record = _record(experiment, cuts, server, coordinator)
     folder.write_record(record)
     return record
 
@@ -161,14 +147,7 @@ def join_experiment(
     meter = ByteMeter()
     client = pieces.make_client(experiment, side, _not_connected)
     client.inspector = make_inspector(experiment, side)
-    steps_of = cache(
-        Schedule(
-            [len(held) for held in batches],
-            experiment.turn_steps,
-            experiment.epochs,
-            experiment.max_steps,
-        ).steps_of
-    )
+    steps_of = cache(pieces.make_schedule(experiment, batches).steps_of)
 
     def standing() -> Standing:
         total = meter.by_kind()["total"]
@@ -226,6 +205,24 @@ def _is_recorded(folder: RunFolder, coordinator: Coordinator) -> bool:
     if not folder.record_file.is_file():
         return False
     return bool(folder.read_record()["steps"] == coordinator.progress.steps)
+
+
+def _record(
+    experiment: Experiment, cuts: Cuts, server: Server, coordinator: Coordinator
+) -> dict[str, Any]:
+    record: dict[str, Any] = finite(
+        {
+            **describe_run(experiment, cuts.contract, server),
+            **_figures(coordinator),
+            "parameters": count_parameters(*cuts[:3]),
+            "detection": detection_record(
+                experiment,
+                coordinator.progress,
+                knows_truth=bool(experiment.trigger),
+            ),
+        }
+    )
+    return record
 
 
 def _figures(coordinator: Coordinator) -> dict[str, Any]:

@@ -6,7 +6,7 @@ same pieces make a run in one process (``build``) and either end of one over the
 """
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence, Sized
 from functools import partial
 from pathlib import Path
 
@@ -37,6 +37,7 @@ from lightsplit.runtime import (
     ServerSide,
 )
 from lightsplit.splitting import SplitModel
+from lightsplit.training.schedule import Schedule
 from lightsplit.transports import Send
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
@@ -151,6 +152,16 @@ def make_batches(
     """Return the batches of the client that holds ``indices``."""
     return Batches(
         samples, indices, experiment.batch_size, seed=experiment.seed, client=client
+    )
+
+
+def make_schedule(experiment: Experiment, batches: Sequence[Sized]) -> Schedule:
+    """Return who trains when; ``batches`` are those of every client."""
+    return Schedule(
+        [len(held) for held in batches],
+        turn_steps=experiment.turn_steps,
+        epochs=experiment.epochs,
+        max_steps=experiment.max_steps,
     )
 
 
