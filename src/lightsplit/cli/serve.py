@@ -154,7 +154,7 @@ class Display:
         return not self.exit_code
 
     def _tell_evaluations(self, coordinator: Coordinator) -> None:
-        history = coordinator.progress.history
+        history = list(coordinator.progress.history)  # it grows meanwhile
         if self._evaluations is None:
             self._evaluations = len(history)
         for line in history[self._evaluations :]:
@@ -170,7 +170,7 @@ class Display:
         self._present = present
 
     def _tell_verdicts(self, coordinator: Coordinator) -> None:
-        verdicts, guard = coordinator.progress.verdicts, coordinator.guard
+        verdicts, guard = list(coordinator.progress.verdicts), coordinator.guard
         if guard is None:
             return
         names = {member.index: member.name for member in coordinator.members}
