@@ -29,7 +29,13 @@ from lightsplit.reports.figures import (
 from lightsplit.reports.groups import Group, group_runs
 from lightsplit.reports.paper import paper_tables
 from lightsplit.reports.runs import Problem, Run
-from lightsplit.reports.tables import Table, overview, setting_text, to_csv
+from lightsplit.reports.tables import (
+    Table,
+    duration_text,
+    overview,
+    setting_text,
+    to_csv,
+)
 from lightsplit.results import atomic
 
 
@@ -132,7 +138,7 @@ def _facts(groups: Sequence[Group]) -> list[tuple[str, str]]:
         ("experiments", f"{len(groups):,}"),
         ("datasets", ", ".join(datasets) or "–"),
         ("steps", f"{sum(run.record['steps'] for run in runs):,}"),
-        ("training time", f"{seconds / 3600:.1f} h"),
+        ("training time", duration_text(seconds)),
         ("audited runs", f"{sum(bool(run.audit) for run in runs):,}"),
     ]
 

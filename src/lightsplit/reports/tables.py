@@ -125,6 +125,18 @@ def schedule_text(settings: dict[str, Any]) -> str:
     return ", ".join(words)
 
 
+def duration_text(seconds: float) -> str:
+    """Return a time for people.
+
+    Example:
+        >>> duration_text(90), duration_text(600), duration_text(9000)
+        ('90 s', '10 min', '2.5 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
 def _line(group: Group, groups: list[Group]) -> dict[str, Any]:
     own, record = group.settings, group.runs[0].record
     accuracy, best = group.spread("test_accuracy"), group.spread("best_test_accuracy")
@@ -168,14 +180,8 @@ def _row(group: Group, line: dict[str, Any], *, has_audit: bool) -> tuple[Value,
         ),
     ]
     values += [_number(leakage, ".3f")] if has_audit else []
-    return (*values, Value(_duration(line["seconds"]), line["seconds"]))
+    return (*values, Value(duration_text(line["seconds"]), line["seconds"]))
 
 
 def _number(value: float | None, form: str, unit: str = "") -> Value:
     return Value("–", -1.0) if value is None else Value(f"{value:{form}}{unit}", value)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
