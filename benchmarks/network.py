@@ -2,6 +2,7 @@
 
     python -m benchmarks.network            about five minutes on a quiet machine
     python -m benchmarks.network --quick    a smoke test; its figures mean nothing
+    python -m benchmarks.network --part protocol    one of the three below
 
     step       ResNet-18, batch 64: a step over the network / the same in one process
     protocol   a model that does nothing: a step / bare gRPC echoes of the same bytes
@@ -16,6 +17,7 @@ threads keep a core busy for some milliseconds, here that is a core of the other
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +34,7 @@ CODECS: dict[str, dict[str, Any]] = {
 }
 PAYLOAD_BYTES = {"1 MiB": 2**20, "128 KiB": 2**17, "32 KiB": 2**15}
 TURNS = {"long": network_crowd.WINDOW_STEPS, "one step": 1}  # steps of a turn
+PARTS = ("step", "protocol", "clients")
 TIMEOUT_SECONDS = 900.0
 
 
@@ -47,7 +50,10 @@ class Size(NamedTuple):
 QUICK = Size(blocks=1, rounds=1, windows=2, clients=(1, 3))
 
 
-def measure(size: Size = Size()) -> dict[str, Any]:  # noqa: B008  immutable
+def measure(
+    size: Size = Size(),  # noqa: B008  immutable
+    parts: Sequence[str] = PARTS,
+) -> dict[str, Any]:
     """Return milliseconds, steps per second, bytes and ratios."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -57,17 +63,7 @@ def measure(size: Size = Size()) -> dict[str, Any]:  # noqa: B008  immutable
             "batch_size": BATCH,
             "transport": "gRPC, mutual TLS, loopback, one process each",
             "wait_policy": os.environ.get("OMP_WAIT_POLICY", "default"),
-            "step": {
-                title: bench.step(codec, size.blocks) for title, codec in CODECS.items()
-            },
-            "protocol": {
-                title: bench.protocol(count, size.rounds)
-                for title, count in PAYLOAD_BYTES.items()
-            },
-            "clients": {
-                title: [bench.crowd(n, turn, size.windows) for n in size.clients]
-                for title, turn in TURNS.items()
-            },
+            **{part: bench.measured_part(part, size) for part in parts},
         }
 
 
@@ -86,6 +82,22 @@ class Bench:
         made.make_server()
         for name in Run("nothing", steps=1, clients=clients).names:
             made.make_client(name)
+
+    def measured_part(self, part: str, size: Size) -> dict[str, Any]:
+        """Return the figures of one of PARTS."""
+        if part == "step":
+            return {
+                title: self.step(codec, size.blocks) for title, codec in CODECS.items()
+            }
+        if part == "protocol":
+            return {
+                title: self.protocol(count, size.rounds)
+                for title, count in PAYLOAD_BYTES.items()
+            }
+        return {
+            title: [self.crowd(n, turn, size.windows) for n in size.clients]
+            for title, turn in TURNS.items()
+        }
 
     def step(self, codec: dict[str, Any], blocks: int) -> dict[str, float]:
         """Compare a ResNet-18 step with the same step in one process."""
@@ -165,7 +177,13 @@ def _crowd_figures(found: dict[str, Any], clients: int) -> dict[str, Any]:
 
 def main() -> None:
     """Measure and print."""
-    print_measured("speed of the network runtime", measure, whole=Size(), quick=QUICK)
+    print_measured(
+        "speed of the network runtime",
+        measure,
+        whole=Size(),
+        quick=QUICK,
+        parts=PARTS,
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """``serve`` and ``join``: a networked run from Python, with any model and any loader.
 
-    server:  serve(server, contract, plan, address="0.0.0.0:7443", folder=…, tls=…)
-    client:  join(client, contract, address="host:7443", name="alice", batches=…, tls=…)
+    server:  serve(server, contract, plan, Endpoint("0.0.0.0:7443", tls), folder)
+    client:  join(client, contract, Endpoint("host:7443", tls), name=…, batches=…)
 
 Both sides build the contract from what they know (``make_contract``); any difference is
 refused at the door.
