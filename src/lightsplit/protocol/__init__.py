@@ -32,6 +32,7 @@ from lightsplit.protocol.wire import (
     frame_bytes,
     from_frames,
     to_frames,
+    to_pieces,
 )
 
 __all__ = [
@@ -63,4 +64,5 @@ __all__ = [
     "frame_bytes",
     "from_frames",
     "to_frames",
+    "to_pieces",
 ]

@@ -11,7 +11,12 @@ from lightsplit.protocol.wire_limits import Claim, Expectation, Limits
 from lightsplit.protocol.wire_reading import Reader, from_frames
 from lightsplit.protocol.wire_refusals import REFUSALS, error_of, refusal_of
 from lightsplit.protocol.wire_schema import Message
-from lightsplit.protocol.wire_writing import PART_BYTES, frame_bytes, to_frames
+from lightsplit.protocol.wire_writing import (
+    PART_BYTES,
+    frame_bytes,
+    to_frames,
+    to_pieces,
+)
 
 __all__ = [
     "PART_BYTES",
@@ -26,4 +31,5 @@ __all__ = [
     "from_frames",
     "refusal_of",
     "to_frames",
+    "to_pieces",
 ]

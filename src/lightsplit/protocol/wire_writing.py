@@ -25,6 +25,7 @@ from lightsplit.protocol.wire_schema import PART, Kind, Message, kind_of
 from lightsplit.protocol.wire_templates import between, small_fields, template
 from lightsplit.protocol.wire_tensors import data_of
 
+Buffer = bytes | memoryview
 PART_BYTES = 2 * 2**20  # no frame is longer; gRPC's default limit is 4 MiB
 
 _LENGTH = "_frame_bytes"
@@ -36,16 +37,20 @@ _LABELS = pb.CodeMessage.LABELS_FIELD_NUMBER
 
 def to_frames(message: Message) -> list[bytes]:
     """Return the frames of a message, each at most PART_BYTES long."""
+    return [b"".join(pieces) for pieces in to_pieces(message)]
+
+
+def to_pieces(message: Message) -> list[list[Buffer]]:
+    """Return the frames in the pieces that they are joined from, tensors uncopied."""
     pieces, total = _pieces(message)
     buffers = [data_of(one) if isinstance(one, Tensor) else one for one in pieces]
     if total <= PART_BYTES:
         remember_length(message, total)
-        return [b"".join(buffers)]
-    frames = [
-        b"".join((_part_head(index, total), *views))
-        for index, views in enumerate(_cut(buffers))
+        return [buffers]
+    frames: list[list[Buffer]] = [
+        [_part_head(index, total), *views] for index, views in enumerate(_cut(buffers))
     ]
-    remember_length(message, sum(map(len, frames)))
+    remember_length(message, sum(len(one) for pieces in frames for one in pieces))
     return frames
 
 
@@ -112,7 +117,7 @@ def _tensors(code: Code) -> list[tuple[int, Tensor]]:
     return [(_VALUES, code.values), *((_SIDE_TENSOR, tensor) for tensor in code.side)]
 
 
-def _cut(buffers: list[bytes | memoryview]) -> Iterator[list[memoryview]]:
+def _cut(buffers: list[Buffer]) -> Iterator[list[memoryview]]:
     """Yield the buffers in groups of _PART_DATA bytes, the last one shorter."""
     views: list[memoryview] = []
     room = _PART_DATA

@@ -13,9 +13,10 @@ same to the last bit: it went through the wire's serialiser.
 
 import mmap
 import tempfile
+from itertools import chain
 from typing import IO, NamedTuple
 
-from lightsplit.protocol import Reply, from_frames, to_frames
+from lightsplit.protocol import Reply, from_frames, to_pieces
 
 Key = tuple[str, int]  # kind and step of the request
 MEMORY_BYTES = 256 * 2**20
@@ -63,12 +64,12 @@ class ReplyStore:
         """Move all but the newest replies out of the way."""
         while len(self._newest) > _NEWEST:
             key = next(iter(self._newest))
-            frames = to_frames(self._newest.pop(key))
-            lengths = tuple(map(len, frames))
+            frames = to_pieces(self._newest.pop(key))
+            lengths = tuple(sum(map(len, pieces)) for pieces in frames)
             pile = self._pile_for(sum(lengths))
             self._older[key] = _Place(pile, pile.tell(), lengths)
-            for frame in frames:
-                pile.write(frame)
+            for piece in chain.from_iterable(frames):
+                pile.write(piece)
 
     def drop(self, key: Key) -> None:
         """Forget the reply under ``key``, if there is one."""
