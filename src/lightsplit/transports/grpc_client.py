@@ -1,77 +1,30 @@
 """A session over gRPC, the client's end: one request, one reply, on one stream."""
 
-import queue
-import threading
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import grpc
 
-from lightsplit.errors import TransportError
 from lightsplit.protocol import Message
 from lightsplit.protocol.control import Refusal
 from lightsplit.protocol.wire import Reader, error_of, to_frames
 from lightsplit.transports.grpc_errors import failure_of
-from lightsplit.transports.grpc_server import MESSAGE_OPTIONS, SESSION
+from lightsplit.transports.grpc_server import (
+    KEEP_ALIVE_OPTIONS,
+    MESSAGE_OPTIONS,
+    SESSION,
+)
+from lightsplit.transports.stream import Stream, StreamEndedError
+from lightsplit.transports.threaded_stream import ThreadedStream
 
 _OPTIONS = [
     *MESSAGE_OPTIONS,
-    ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 20_000),
-    ("grpc.keepalive_permit_without_calls", 1),
+    *KEEP_ALIVE_OPTIONS,
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
     # A new connection is a new one: no other channel's, and no waiting for its mood.
     ("grpc.use_local_subchannel_pool", 1),
 ]
-_CLOSING_SECONDS = 5.0  # it takes milliseconds
-
-
-class Stream:
-    """Frames to and from one method of a server.
-
-    Args:
-        channel: to the server; it is closed with the stream.
-        method: that takes a stream of frames and returns one.
-    """
-
-    def __init__(self, channel: grpc.Channel, method: str) -> None:
-        self._channel = channel
-        self._frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._feeder: threading.Thread | None = None
-        call: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(
-            method
-        )
-        self._replies = call(self._requests())
-        self.receive: Callable[[], bytes] = self._replies.__next__
-
-    def send(self, frame: bytes) -> None:
-        """Let gRPC send a frame; it does so in a thread of its own."""
-        self._frames.put(frame)
-
-    def end(self) -> None:
-        """Send nothing more; the server may still reply."""
-        self._frames.put(None)
-
-    def close(self) -> None:
-        """End the stream in both directions, and the threads that served it.
-
-        A thread that gRPC left running when the interpreter ends may take a lock with
-        it for which the interpreter then waits for ever.
-        """
-        over = threading.Event()
-        if not self._replies.add_callback(over.set):
-            over.set()
-        self.end()
-        self._channel.close()
-        over.wait(_CLOSING_SECONDS)
-        if self._feeder is not None:
-            self._feeder.join(_CLOSING_SECONDS)
-
-    def _requests(self) -> Iterator[bytes]:
-        self._feeder = threading.current_thread()
-        yield from iter(self._frames.get, None)
 
 
 class Connection:
@@ -95,7 +48,7 @@ class Connection:
             channel = grpc.insecure_channel(address, options=_OPTIONS)
         else:
             channel = grpc.secure_channel(address, credentials, options=_OPTIONS)
-        self._stream = Stream(channel, SESSION)
+        self._stream = open_stream(channel, SESSION)
 
     def call(self, message: Message) -> Message:
         """Send a message and return the reply, or raise what went wrong."""
@@ -111,7 +64,7 @@ class Connection:
         """Send a message that has no reply, and wait until the server has read it."""
         self._send(last)
         self._stream.end()
-        with suppress(StopIteration, grpc.RpcError):
+        with suppress(StreamEndedError):
             while True:
                 self._stream.receive()
 
@@ -126,9 +79,15 @@ class Connection:
     def _next_frame(self) -> bytes:
         try:
             return self._stream.receive()
-        except StopIteration:
-            raise TransportError(
-                f"{self._address}: the server closed the connection"
-            ) from None
-        except grpc.RpcError as error:
-            raise failure_of(self._address, error) from error
+        except StreamEndedError as end:
+            raise failure_of(self._address, end) from end
+
+
+def open_stream(channel: grpc.Channel, method: str) -> Stream:
+    """Return a stream without threads where this grpcio can; else one with them."""
+    try:
+        from lightsplit.transports.direct_stream import DirectStream
+
+        return DirectStream(channel, method)
+    except (ImportError, AttributeError, TypeError):
+        return ThreadedStream(channel, method)

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import grpc
 
 from lightsplit.errors import ExchangeError, RemoteError, TransportError
+from lightsplit.transports.stream import StreamEndedError
 
 _STREAM = socket.SOCK_STREAM
 _PERMANENT = {
@@ -25,10 +26,11 @@ _PLAIN_TEXT = "WRONG_VERSION_NUMBER"
 _NEVER_CONNECTED = "failed to connect to all addresses"
 
 
-def failure_of(address: str, error: grpc.RpcError) -> ExchangeError:
+def failure_of(address: str, end: StreamEndedError) -> ExchangeError:
     """Return what to raise: only some failures may pass if one tries again."""
-    code = error.code() if isinstance(error, grpc.Call) else None
-    details = (error.details() if isinstance(error, grpc.Call) else None) or str(code)
+    code, details = end.code, end.details
+    if code is grpc.StatusCode.OK:
+        return TransportError(f"{address}: the server closed the connection")
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
         return TransportError(f"{address}: {_reason(details, address)}", code="busy")
     if misfit := _misfit(details):

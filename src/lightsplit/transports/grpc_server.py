@@ -29,12 +29,16 @@ MESSAGE_OPTIONS = [
     ("grpc.max_send_message_length", PART_BYTES + 65536),
     ("grpc.max_receive_message_length", PART_BYTES + 65536),
 ]
+KEEP_ALIVE_OPTIONS = [
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 20_000),  # for bytes that nobody takes
+    ("grpc.http2.ping_timeout_ms", 20_000),  # for a ping that nobody answers
+    ("grpc.keepalive_permit_without_calls", 1),
+]
 _OPTIONS = [
     *MESSAGE_OPTIONS,
+    *KEEP_ALIVE_OPTIONS,
     ("grpc.so_reuseport", 0),
-    ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 20_000),
-    ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
     ("grpc.http2.max_ping_strikes", 0),
 ]
