@@ -114,7 +114,13 @@ class Bench:
     def protocol(self, count: int, rounds: int) -> dict[str, float]:
         """Compare steps of no model with echoes; all four messages are as long."""
         steps = network_steps.repeats_of(rounds)
-        run = Run("nothing", steps=steps, values=count // (4 * BATCH), threads=1)
+        run = Run(
+            "nothing",
+            steps=steps,
+            turn_steps=network_steps.TURN_STEPS,
+            values=count // (4 * BATCH),
+            threads=1,
+        )
         with ExitStack() as stack:
             address, _ = self._serve(stack, run)
             port, _ = stack.enter_context(serving("network_echo", str(self._certs)))
@@ -123,6 +129,7 @@ class Bench:
         return {
             **_milliseconds(seconds),
             "ratio": round(seconds["network"] / seconds["echo"], 3),
+            "direct_ratio": round(seconds["network"] / seconds["direct_echo"], 3),
         }
 
     def crowd(self, clients: int, turn_steps: int, windows: int) -> dict[str, Any]:

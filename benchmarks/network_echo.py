@@ -2,13 +2,14 @@
 
     python -m benchmarks.network_echo CERTS     child process: the echo server
 
-One bidirectional stream of bytes; what comes goes back. Same options, same mutual TLS
-and same stream as LightSplit's own connection.
+One bidirectional stream of bytes; what comes goes back, with the options and the mutual
+TLS of LightSplit's own connection. The client is either a plain one, by gRPC's public
+interface, or has the stream without threads that LightSplit's clients have.
 """
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,19 +22,22 @@ from lightsplit.transports.credentials import (
     channel_credentials,
     server_credentials,
 )
-from lightsplit.transports.grpc_client import Stream
 from lightsplit.transports.grpc_server import MESSAGE_OPTIONS
+from lightsplit.transports.stream import Stream
+
+METHOD = "/bench.Echo/Echo"
+MakeStream = Callable[[grpc.Channel, str], Stream]
 
 
 class Echo:
     """One stream to the echo server."""
 
-    def __init__(self, line: Line, name: str) -> None:
+    def __init__(self, line: Line, name: str, stream: MakeStream) -> None:
         credentials = channel_credentials(TlsFiles.of_client(line.certs, name))
         channel = grpc.secure_channel(
             line.address, credentials, options=MESSAGE_OPTIONS
         )
-        self._stream = Stream(channel, "/bench.Echo/Echo")
+        self._stream = stream(channel, METHOD)
         self.close = self._stream.close
 
     def round_trip(self, frame: bytes) -> None:
@@ -50,8 +54,9 @@ def main(certs: str) -> None:
     handler: grpc.RpcMethodHandler[bytes, bytes] = (
         grpc.stream_stream_rpc_method_handler(_echo)
     )
+    _, service, method = METHOD.split("/")
     server.add_generic_rpc_handlers(
-        [grpc.method_handlers_generic_handler("bench.Echo", {"Echo": handler})]
+        [grpc.method_handlers_generic_handler(service, {method: handler})]
     )
     credentials = server_credentials(TlsFiles.of_server(Path(certs)))
     port = server.add_secure_port("127.0.0.1:0", credentials)

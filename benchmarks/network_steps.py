@@ -12,9 +12,11 @@ replied is counted too, and does not disturb the block after it.
 
 import json
 import sys
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 import torch
 
@@ -30,13 +32,16 @@ from benchmarks.network_runs import (
     make_ends,
     take_part,
 )
-from benchmarks.timing import interleaved_medians
+from benchmarks.timing import interleaved_medians, interleaved_seconds
 from lightsplit.codecs import Code
 from lightsplit.protocol import CodeMessage, OutputGradient, frame_bytes
+from lightsplit.transports.direct_stream import DirectStream
+from lightsplit.transports.threaded_stream import ThreadedStream
 
 WARM_UP = 2
 BLOCK = 4  # steps of a model
 REPEATS = 20  # steps of no model: as in a turn, one after the other
+TURN_STEPS = 100  # of no model; the first turn is not counted
 
 
 def blocks_of(rounds: int) -> int:
@@ -46,7 +51,7 @@ def blocks_of(rounds: int) -> int:
 
 def repeats_of(rounds: int) -> int:
     """Return how many steps ``protocol`` needs for so many rounds."""
-    return REPEATS * (rounds + WARM_UP)
+    return TURN_STEPS + REPEATS * rounds
 
 
 def model(run: Run, line: Line) -> dict[str, float]:
@@ -82,26 +87,34 @@ def protocol(run: Run, line: Line, echo_address: str) -> dict[str, float]:
     here = make_client(run, local.side)
     here.send = local.server.handle
     inputs, labels = batches.batch(0)
-    echo = Echo(Line(echo_address, line.certs), run.names[0])
+    there = Line(echo_address, line.certs)
+    plain, direct = (
+        Echo(there, run.names[0], stream) for stream in (ThreadedStream, DirectStream)
+    )
     up, down = _frames(run)
-    medians: dict[str, float] = {}
+    seconds: dict[str, list[float]] = defaultdict(list)
 
     def pace(step: Callable[[], object], steps: int) -> None:
         tasks = {
             "network": partial(_repeat, step),
-            "echo": partial(_repeat, lambda: _echoes(echo, up, down)),
+            "echo": partial(_repeat, lambda: _echoes(plain, up, down)),
+            "direct_echo": partial(_repeat, lambda: _echoes(direct, up, down)),
             "in_process": partial(_repeat, lambda: here.step(inputs, labels)),
         }
-        rounds = steps // REPEATS - WARM_UP
-        found = interleaved_medians(tasks, rounds=rounds, warm_up=WARM_UP)
-        medians.update({name: value / REPEATS for name, value in found.items()})
+        found = interleaved_seconds(tasks, rounds=steps // REPEATS)
+        for name, values in found.items():
+            seconds[name] += values
 
     remote = make_client(run, make_ends(run).side, pace)
     try:
         take_part(remote, local.contract, batches, run.names[0], line)
     finally:
-        echo.close()
-    return medians
+        plain.close()
+        direct.close()
+    warm_up = TURN_STEPS // REPEATS
+    return {
+        name: median(values[warm_up:]) / REPEATS for name, values in seconds.items()
+    }
 
 
 def _block(step: Callable[[], object], client: Paced, inputs: torch.Tensor) -> None:

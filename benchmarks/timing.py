@@ -9,13 +9,18 @@ def interleaved_medians(
     tasks: Mapping[str, Callable[[], object]], *, rounds: int, warm_up: int = 2
 ) -> dict[str, float]:
     """Return the median seconds of each task, run in turn ``rounds`` times."""
-    for _ in range(warm_up):
-        for task in tasks.values():
-            task()
+    seconds = interleaved_seconds(tasks, rounds=warm_up + rounds)
+    return {name: statistics.median(all_[warm_up:]) for name, all_ in seconds.items()}
+
+
+def interleaved_seconds(
+    tasks: Mapping[str, Callable[[], object]], *, rounds: int
+) -> dict[str, list[float]]:
+    """Return the seconds of each task in every round."""
     seconds: dict[str, list[float]] = {name: [] for name in tasks}
     for _ in range(rounds):
         for name, task in tasks.items():
             began = time.perf_counter()
             task()
             seconds[name].append(time.perf_counter() - began)
-    return {name: statistics.median(values) for name, values in seconds.items()}
+    return seconds
