@@ -126,8 +126,15 @@ def test_a_second_signal_does_not_wait():
         (["--address", "no.invalid:1", "--insecure"], "cannot listen on no.invalid:1"),
     ],
 )
-def test_a_mistake_is_one_line(flags, text, refused, tmp_path):
+def test_a_mistake_is_one_line_and_leaves_nothing(flags, text, refused, tmp_path):
     assert text in refused("serve", *FLAGS, "--out", tmp_path / "run", *flags)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_was_there_stays(refused, tmp_path):
+    (tmp_path / "run").mkdir()
+    refused("serve", *FLAGS, "--out", tmp_path / "run", "--address", "localhost")
+    assert (tmp_path / "run").is_dir()
 
 
 def test_a_run_that_cannot_listen_leaves_its_folder_free(

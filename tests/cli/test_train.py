@@ -66,6 +66,12 @@ def test_an_existing_run_is_refused_and_left_as_it_was(
     assert contents(tmp_path) == before
 
 
+def test_a_run_that_cannot_begin_leaves_no_folder(refused, quick, tmp_path):
+    missing = ["--weights", tmp_path / "nothing.safetensors"]
+    refused("train", *quick, *missing, "--out", tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("place", ["file", "file/run", "/proc/nowhere"])
 def test_a_folder_that_cannot_be_made_is_refused(refused, quick, tmp_path, place):
     (tmp_path / "file").write_text("mine")

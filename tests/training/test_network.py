@@ -10,7 +10,7 @@ from torch import nn
 
 from lightsplit import Server, ServerSide, make_codec, split
 from lightsplit.codecs import Code
-from lightsplit.errors import ConfigError, ProtocolError
+from lightsplit.errors import ConfigError, ProtocolError, TransportError
 from lightsplit.protocol import CodeMessage, Reader, to_frames
 from lightsplit.training.network import (
     Endpoint,
@@ -77,6 +77,31 @@ def test_an_own_model_over_the_network_is_that_model_in_one_process(
         assert got.state().keys() == expected.state().keys()
         for name, tensor in expected.state().items():
             assert torch.equal(got.state()[name], tensor), name
+
+
+def test_a_server_that_is_away_is_logged_unless_somebody_else_is_told(
+    net, caplog, tmp_path
+):
+    ends = net.Ends(heads="private")
+    told = []
+    for options in ({}, {"away": told.append}):
+        caplog.clear()
+        with pytest.raises(TransportError):
+            join(
+                ends.client_with(ends.side, 0),
+                ends.contract,
+                Endpoint("127.0.0.1:9"),
+                name=net.NAMES[0],
+                batches=ends.batches.__getitem__,
+                options=JoinOptions(
+                    state_folder=tmp_path, give_up_seconds=0.5, **options
+                ),
+            )
+        lines = [record.getMessage() for record in caplog.records]
+        assert bool(lines) == (not options)
+        assert all(line.startswith("127.0.0.1:9: ") for line in lines)
+        assert all(line.endswith("; trying again") for line in lines)
+    assert told
 
 
 @pytest.mark.parametrize(

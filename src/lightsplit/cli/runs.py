@@ -1,6 +1,8 @@
 """Which folder a command works in: a new one, or that of a run to go on with."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from lightsplit.cli.settings import Settings, resolve
@@ -11,14 +13,28 @@ from lightsplit.results import RunFolder
 MAY_CHANGE_ON_RESUME = {"epochs", "patience"}
 
 
-def open_run(
+@contextmanager
+def opened_run(
     file: Path | None, settings: Settings, *, out: Path | None, resume: Path | None
+) -> Iterator[tuple[Experiment, RunFolder]]:
+    """Give the experiment and its folder; a new one that stays empty is taken away."""
+    if resume is not None:
+        yield _resumed(resume, file, settings, out)
+        return
+    experiment = resolve(file, settings)
+    path = out or default_folder(experiment)
+    is_new = not path.exists()
+    folder = RunFolder.create(path)
+    try:
+        yield experiment, folder
+    finally:
+        if is_new and not any(path.iterdir()):
+            path.rmdir()
+
+
+def _resumed(
+    resume: Path, file: Path | None, settings: Settings, out: Path | None
 ) -> tuple[Experiment, RunFolder]:
-    """Return the experiment and its folder, made anew or opened again."""
-    if resume is None:
-        experiment = resolve(file, settings)
-        path = out or default_folder(experiment)
-        return experiment, RunFolder.create(path)
     fixed = sorted(settings.keys() - MAY_CHANGE_ON_RESUME)
     if fixed or file or out:
         raise ConfigError(

@@ -28,7 +28,7 @@ from lightsplit.cli.options import (
     Resume,
     RunOut,
 )
-from lightsplit.cli.runs import open_run
+from lightsplit.cli.runs import opened_run
 from lightsplit.cli.settings import Settings, takes_experiment
 from lightsplit.experiments.deploy import serve_experiment
 from lightsplit.results import RunFolder
@@ -72,19 +72,21 @@ def serve(  # noqa: PLR0913
 
       lightsplit serve --clients 10 --detector cosine-code --on-flag skip
     """
-    with console.reported_errors():
-        experiment, folder = open_run(file, settings, out=out, resume=resume)
+    with (
+        console.reported_errors(),
+        opened_run(file, settings, out=out, resume=resume) as (experiment, folder),
+        _display(is_quiet=json) as display,
+    ):
         tls = TlsFiles.of_server(certs) if certs else None
-        with _display(is_quiet=json) as display:
-            record = serve_experiment(
-                experiment,
-                folder,
-                Endpoint(address, tls, insecure),
-                names=client or None,
-                step_timeout_seconds=step_timeout_seconds,
-                checkpoint_every=checkpoint_every,
-                watch=display.watch,
-            )
+        record = serve_experiment(
+            experiment,
+            folder,
+            Endpoint(address, tls, insecure),
+            names=client or None,
+            step_timeout_seconds=step_timeout_seconds,
+            checkpoint_every=checkpoint_every,
+            watch=display.watch,
+        )
     if record is None:
         console.err.print(_stopped(folder), soft_wrap=True, highlight=False)
         raise SystemExit(display.exit_code)

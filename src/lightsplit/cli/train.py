@@ -17,7 +17,7 @@ from lightsplit.cli.options import (
     TensorBoard,
 )
 from lightsplit.cli.progress import TrainingBar
-from lightsplit.cli.runs import open_run
+from lightsplit.cli.runs import opened_run
 from lightsplit.cli.settings import Settings, takes_experiment
 from lightsplit.experiments import Experiment, run
 from lightsplit.experiments.tensorboard import TensorBoardLog
@@ -53,8 +53,10 @@ def train(  # noqa: PLR0913
 
       lightsplit train --resume runs/digits-tinycnn-l2-lightsplit-f-8x
     """
-    with console.reported_errors():
-        experiment, folder = open_run(file, settings, out=out, resume=resume)
+    with (
+        console.reported_errors(),
+        opened_run(file, settings, out=out, resume=resume) as (experiment, folder),
+    ):
         record = train_in(
             experiment,
             folder,

@@ -25,7 +25,13 @@ from lightsplit.results import RunFolder, finite, tensors
 from lightsplit.runtime import Client, Server
 from lightsplit.training import EVALUATION_BATCH
 from lightsplit.training.coordinator import Coordinator
-from lightsplit.training.network import Endpoint, JoinOptions, join, serve
+from lightsplit.training.network import (
+    Endpoint,
+    JoinOptions,
+    join,
+    log_away,
+    serve,
+)
 from lightsplit.training.plan import Plan
 from lightsplit.training.prediction import predicting
 from lightsplit.transports import ByteMeter
@@ -127,7 +133,7 @@ def join_experiment(
     membership: Membership,
     *,
     watch: Watch = lambda _order, _standing: None,
-    away: Callable[[TransportError], None] = lambda _error: None,
+    away: Callable[[TransportError], None] = log_away,
 ) -> dict[str, Any]:
     """Take part in the run to its end and return this client's figures.
 

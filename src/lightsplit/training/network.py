@@ -7,6 +7,7 @@ Both sides build the contract from what they know (``make_contract``); any diffe
 refused at the door.
 """
 
+import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -40,6 +41,7 @@ from lightsplit.transports.sealing import SealingKey
 SPARE_SESSIONS = 8
 _TICK_SECONDS = 0.25
 _LAST_PORT = 65535
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,11 @@ class Endpoint:
             check_plain_text_allowed(self.address, insecure=self.insecure)
 
 
+def log_away(error: TransportError) -> None:
+    """Log that the server could not be reached and will be tried again."""
+    _LOG.warning("%s; trying again", error)
+
+
 @dataclass(frozen=True)
 class JoinOptions:
     """What a client may bring besides its batches.
@@ -80,7 +87,7 @@ class JoinOptions:
         give_up_seconds: how long to try to reach the server again.
         watch: is told of every order.
         away: is told each time that the server could not be reached and will be tried
-            again.
+            again; without it that is logged.
         meter: counts this client's bytes.
     """
 
@@ -90,7 +97,7 @@ class JoinOptions:
     reports: bool = True
     give_up_seconds: float = 600.0
     watch: Callable[[Grant | Finished], None] = field(default=lambda _order: None)
-    away: Callable[[TransportError], None] = field(default=lambda _error: None)
+    away: Callable[[TransportError], None] = log_away
     meter: ByteMeter = field(default_factory=ByteMeter)
 
 
