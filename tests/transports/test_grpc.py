@@ -266,23 +266,14 @@ def test_bytes_that_are_no_message_are_refused(serve):
     assert refusal.code == "unknown-message"
 
 
-def test_a_reply_that_is_no_message_is_an_error_of_protocol(connect):
+def test_a_reply_that_is_no_message_is_an_error_of_protocol(connect, plain_server):
     def nonsense(_frames, _context):
         yield b"\xff"
 
-    other = grpc.server(ThreadPoolExecutor(1))
-    handler = grpc.stream_stream_rpc_method_handler(nonsense)
-    _, service, method = SESSION.split("/")
-    other.add_generic_rpc_handlers(
-        [grpc.method_handlers_generic_handler(service, {method: handler})]
-    )
-    port = other.add_insecure_port("127.0.0.1:0")
-    other.start()
-    try:
+    with plain_server(SESSION, nonsense) as address:
+        line = connect(address.rpartition(":")[2])
         with pytest.raises(ProtocolError, match="no message begins"):
-            connect(port).call(Ready(1))
-    finally:
-        other.stop(None).wait()
+            line.call(Ready(1))
 
 
 @pytest.fixture

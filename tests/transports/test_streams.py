@@ -18,28 +18,11 @@ METHOD = "/test.Stream/Talk"
 FRAMES = [b"one", b"", bytes(2**20), b"four"]
 
 
-@contextlib.contextmanager
-def serving(talk, options=()):
-    with ThreadPoolExecutor(4, thread_name_prefix="server") as pool:
-        server = grpc.server(pool, options=options)
-        handler = grpc.stream_stream_rpc_method_handler(talk)
-        _, service, method = METHOD.split("/")
-        server.add_generic_rpc_handlers(
-            [grpc.method_handlers_generic_handler(service, {method: handler})]
-        )
-        port = server.add_insecure_port("127.0.0.1:0")
-        server.start()
-        try:
-            yield f"127.0.0.1:{port}"
-        finally:
-            server.stop(None).wait()
-
-
 @pytest.fixture
-def serve():
+def serve(plain_server):
     """Return what serves a method until the end of the test and gives its address."""
     with contextlib.ExitStack() as stack:
-        yield lambda *talk: stack.enter_context(serving(*talk))
+        yield lambda *talk: stack.enter_context(plain_server(METHOD, *talk))
 
 
 @pytest.fixture(params=[DirectStream, ThreadedStream])
@@ -129,8 +112,8 @@ def test_nobody_there_is_an_end_with_its_reason(connect):
     assert "Failed to connect" in end.details
 
 
-def test_a_server_that_goes_ends_the_stream(connect):
-    with serving(echo) as address:
+def test_a_server_that_goes_ends_the_stream(connect, plain_server):
+    with plain_server(METHOD, echo) as address:
         stream = connect(address)
         stream.send(b"x")
         assert stream.receive() == b"x"
