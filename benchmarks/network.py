@@ -6,6 +6,7 @@
 
     step       ResNet-18, batch 64: a step over the network / the same in one process
     protocol   a model that does nothing: a step / bare gRPC echoes of the same bytes
+               (ratio), and / echoes by the stream that our clients have (direct_ratio)
     clients    steps per second with n connected clients / with one; server's memory
 
 Server, client and echo are processes of their own, as when deployed; torch has two

@@ -10,7 +10,9 @@ def interleaved_medians(
 ) -> dict[str, float]:
     """Return the median seconds of each task, run in turn ``rounds`` times."""
     seconds = interleaved_seconds(tasks, rounds=warm_up + rounds)
-    return {name: statistics.median(all_[warm_up:]) for name, all_ in seconds.items()}
+    return {
+        name: statistics.median(values[warm_up:]) for name, values in seconds.items()
+    }
 
 
 def interleaved_seconds(

@@ -197,6 +197,28 @@ def test_a_direct_stream_that_was_interrupted_has_ended(serve, signalled):
         assert ending(stream).code is grpc.StatusCode.CANCELLED
 
 
+def send_without_end(stream):
+    for _ in range(1000):  # nobody takes them: soon they wait
+        stream.send(bytes(2**20))
+
+
+def test_a_direct_stream_that_was_interrupted_in_sending_has_ended(serve, signalled):
+    over = threading.Event()
+
+    def stuck(_frames, _context):
+        over.wait(10)
+        yield from ()
+
+    stream = DirectStream(grpc.insecure_channel(serve(stuck)), METHOD)
+    with contextlib.closing(stream):
+        signalled()
+        with pytest.raises(_SignalledError):
+            send_without_end(stream)
+        stream.send(b"y")
+        assert ending(stream).code is grpc.StatusCode.CANCELLED
+    over.set()
+
+
 @pytest.mark.slow
 def test_a_client_that_is_busy_still_answers_the_servers_pings(serve, connect):
     options = [

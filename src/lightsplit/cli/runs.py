@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lightsplit.cli.settings import Settings, resolve
@@ -28,8 +28,9 @@ def opened_run(
     try:
         yield experiment, folder
     finally:
-        if is_new and not any(path.iterdir()):
-            path.rmdir()
+        if is_new:
+            with suppress(OSError):  # it is not empty
+                path.rmdir()
 
 
 def _resumed(

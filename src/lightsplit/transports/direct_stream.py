@@ -58,7 +58,7 @@ class DirectStream:
     def send(self, frame: bytes) -> None:
         """Send a frame, once the one before it is on its way."""
         with self._lock:
-            while self._is_sending:
+            while self._is_sending and self._ended is None:
                 self._take_event()
             operation = cygrpc.SendMessageOperation(frame, _NO_FLAGS)
             self._is_sending = self._begin(operation)
@@ -96,16 +96,20 @@ class DirectStream:
         return bool(is_begun)
 
     def _take_event(self) -> None:
-        """Wait until an operation is done; signals are seen to in between."""
+        """Wait until an operation is done; signals are seen to in between.
+
+        What a signal's handler raises ends the stream: gRPC has freed the call if it
+        was waiting. Events are counted before they are waited for, so that whatever
+        comes in between, none is waited for that will not come.
+        """
+        self._due -= 1
         try:
-            event = self._call.next_event()
-        except BaseException:  # of a signal's handler: gRPC has freed the call
+            for operation in self._call.next_event().batch_operations:
+                self._note(operation)
+        except BaseException:
             self._due = 0
             self._ended = StreamEndedError(grpc.StatusCode.CANCELLED, "interrupted")
             raise
-        self._due -= 1
-        for operation in event.batch_operations:
-            self._note(operation)
 
     def _note(self, operation: Any) -> None:
         kind = operation.type()
