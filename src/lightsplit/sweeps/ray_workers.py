@@ -83,7 +83,7 @@ def _connect(ray: Any, address: str) -> None:
             ray.init(address="local", include_dashboard=False, **options)
         else:
             ray.init(address=address, **options)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except Exception as error:  # Ray has no narrower one for a start that takes long
         reason = _first_line(error)
         raise ConfigError(f"cannot reach Ray at {address!r}: {reason}") from error
 
