@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 setup: $(STAMP)  ## make .venv with the exact versions of constraints.txt
 
-demo: $(STAMP)  ## train raw and lightsplit-f on the embedded digits, audit and report
+demo: $(STAMP)  ## train codecs that hide and that do not on the embedded digits, audit, report
 	$(BIN)/python -m lightsplit demo
 
 test: check $(STAMP)  ## every check and every test

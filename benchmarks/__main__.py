@@ -14,6 +14,7 @@ import torch
 
 from benchmarks import (
     formats,
+    import_time,
     network,
     online_attacks,
     projection,
@@ -27,6 +28,7 @@ BENCHMARKS: dict[str, Callable[[], object]] = {
     "step": step.measure,
     "projection": projection.measure,
     "formats": formats.measure,
+    "import_time": import_time.measure,
     "network": network.measure,
     "shaped_link": shaped_link.measure,
     "unsplit": unsplit.measure,

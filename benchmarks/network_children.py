@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+WAIT_POLICY = os.environ.get("OMP_WAIT_POLICY", "PASSIVE")  # of idle torch threads
 _ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -68,6 +69,7 @@ def _child(module: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     child = subprocess.Popen(  # noqa: S603  our own modules
         [sys.executable, "-m", f"benchmarks.{module}", *arguments],
         cwd=_ROOT,
+        env={**os.environ, "OMP_WAIT_POLICY": WAIT_POLICY},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -2,14 +2,14 @@
 
     python -m benchmarks.network_echo CERTS     child process: the echo server
 
-One bidirectional stream of bytes; what comes goes back, with the options and the mutual
-TLS of LightSplit's own connection. The client is either a plain one, by gRPC's public
-interface, or has the stream without threads that LightSplit's clients have.
+The server sends every frame back on one bidirectional stream of bytes. Both ends use
+gRPC's public interface, with the options, the mutual TLS and the stream of LightSplit's
+own connection.
 """
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,18 +26,17 @@ from lightsplit.transports.grpc_server import MESSAGE_OPTIONS
 from lightsplit.transports.stream import Stream
 
 METHOD = "/bench.Echo/Echo"
-MakeStream = Callable[[grpc.Channel, str], Stream]
 
 
 class Echo:
     """One stream to the echo server."""
 
-    def __init__(self, line: Line, name: str, stream: MakeStream) -> None:
+    def __init__(self, line: Line, name: str) -> None:
         credentials = channel_credentials(TlsFiles.of_client(line.certs, name))
         channel = grpc.secure_channel(
             line.address, credentials, options=MESSAGE_OPTIONS
         )
-        self._stream = stream(channel, METHOD)
+        self._stream = Stream(channel, METHOD)
         self.close = self._stream.close
 
     def round_trip(self, frame: bytes) -> None:

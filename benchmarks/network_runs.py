@@ -13,12 +13,13 @@ from torch.nn.functional import cross_entropy
 
 from lightsplit import ClientSide, Server, ServerSide, SplitModel, make_codec
 from lightsplit.codecs import Codec
+from lightsplit.deployment.endpoint import Endpoint
+from lightsplit.deployment.join_options import JoinOptions
+from lightsplit.deployment.network import join, make_contract
 from lightsplit.models import MODELS
 from lightsplit.protocol import Contract
-from lightsplit.runtime import Client, TurnReport
-from lightsplit.runtime.client import BatchSource
-from lightsplit.training.network import Endpoint, JoinOptions, join, make_contract
-from lightsplit.training.plan import Plan
+from lightsplit.runs.plan import RunPlan
+from lightsplit.runtime import BatchSource, Client, TurnReport
 from lightsplit.transports.credentials import TlsFiles
 
 BATCH = 64
@@ -58,9 +59,9 @@ class Run:
         return cls(**json.loads(text))
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> RunPlan:
         """One epoch that no client comes to the end of: nothing is saved between."""
-        return Plan(
+        return RunPlan(
             turn_steps=self.turn_steps, max_steps=self.steps, step_timeout_seconds=600
         )
 
@@ -79,15 +80,15 @@ class Ends(NamedTuple):
 
 
 class Paced(Client):
-    """A client whose turns are taken by ``pace``, so that steps can be timed."""
+    """A client whose turns are taken by ``beat``, so that steps can be timed."""
 
-    pace: Pace
+    beat: Pace
 
     def run_turn(self, batches: BatchSource, steps: int) -> TurnReport:
-        """Let ``pace`` take the steps of a turn, each of them when it likes."""
+        """Let ``beat`` take the steps of a turn, each of them when it likes."""
         inputs, labels = batches.batch(0)
         if steps:  # the last turn is for an evaluation, and there is no test set
-            self.pace(lambda: self.step(inputs, labels), steps)
+            self.beat(lambda: self.step(inputs, labels), steps)
         return TurnReport(steps, steps * len(labels), 0.0)
 
 
@@ -114,7 +115,7 @@ def make_ends(run: Run) -> Ends:
     contract = make_contract(
         parts,
         codec,
-        input_shape=shape,
+        example=torch.zeros(1, *shape),
         clients=run.clients,
         batch_size=BATCH,
         heads="private",  # no side travels: what is measured is steps
@@ -129,7 +130,7 @@ def make_client(run: Run, side: ClientSide, pace: Pace | None = None) -> Paced:
     loss = cross_entropy if run.model == "resnet18" else _no_loss
     client = Paced(side, _not_connected, loss=loss)
     if pace is not None:
-        client.pace = pace
+        client.beat = pace
     return client
 
 

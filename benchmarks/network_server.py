@@ -8,8 +8,9 @@ from pathlib import Path
 
 from benchmarks.network_children import end_with_parent
 from benchmarks.network_runs import Run, make_ends
-from lightsplit.training.coordinator import Coordinator
-from lightsplit.training.network import Endpoint, serve
+from lightsplit.deployment.coordinator import Coordinator
+from lightsplit.deployment.endpoint import Endpoint
+from lightsplit.deployment.network import serve
 from lightsplit.transports.credentials import TlsFiles
 
 

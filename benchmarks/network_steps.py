@@ -6,8 +6,8 @@
         steps of a model that does nothing, and bare echoes of the same bytes
 
 Rounds alternate. A block is some steps and one forward pass of one sample, which the
-server answers only when its last update is done: what the server does after it has
-replied is counted too, and does not disturb the block after it.
+server answers only after its last update. So the work that the server does after a
+reply is counted too, and it does not disturb the next block.
 """
 
 import json
@@ -35,8 +35,6 @@ from benchmarks.network_runs import (
 from benchmarks.timing import interleaved_medians, interleaved_seconds
 from lightsplit.codecs import Code
 from lightsplit.protocol import CodeMessage, OutputGradient, frame_bytes
-from lightsplit.transports.direct_stream import DirectStream
-from lightsplit.transports.threaded_stream import ThreadedStream
 
 WARM_UP = 2
 BLOCK = 4  # steps of a model
@@ -75,7 +73,7 @@ def model(run: Run, line: Line) -> dict[str, float]:
         found = interleaved_medians(tasks, rounds=rounds, warm_up=WARM_UP)
         medians.update({name: value / BLOCK for name, value in found.items()})
 
-    remote.pace = pace
+    remote.beat = pace
     take_part(remote, local.contract, batches, run.names[0], line)
     return medians
 
@@ -87,18 +85,14 @@ def protocol(run: Run, line: Line, echo_address: str) -> dict[str, float]:
     here = make_client(run, local.side)
     here.send = local.server.handle
     inputs, labels = batches.batch(0)
-    there = Line(echo_address, line.certs)
-    plain, direct = (
-        Echo(there, run.names[0], stream) for stream in (ThreadedStream, DirectStream)
-    )
+    echo = Echo(Line(echo_address, line.certs), run.names[0])
     up, down = _frames(run)
     seconds: dict[str, list[float]] = defaultdict(list)
 
     def pace(step: Callable[[], object], steps: int) -> None:
         tasks = {
             "network": partial(_repeat, step),
-            "echo": partial(_repeat, lambda: _echoes(plain, up, down)),
-            "direct_echo": partial(_repeat, lambda: _echoes(direct, up, down)),
+            "echo": partial(_repeat, lambda: _echoes(echo, up, down)),
             "in_process": partial(_repeat, lambda: here.step(inputs, labels)),
         }
         found = interleaved_seconds(tasks, rounds=steps // REPEATS)
@@ -109,8 +103,7 @@ def protocol(run: Run, line: Line, echo_address: str) -> dict[str, float]:
     try:
         take_part(remote, local.contract, batches, run.names[0], line)
     finally:
-        plain.close()
-        direct.close()
+        echo.close()
     warm_up = TURN_STEPS // REPEATS
     return {
         name: median(values[warm_up:]) / REPEATS for name, values in seconds.items()

@@ -42,7 +42,7 @@ from lightsplit.attacks.learner import descend
 from lightsplit.attacks.online import TrainedAlongside
 from lightsplit.attacks.sdar import SDAR
 from lightsplit.audits.setup import fresh_parts, server_setup
-from lightsplit.experiments import Job, build, make_experiment
+from lightsplit.experiments import Job, build, from_settings
 from lightsplit.protocol import Reply, Request
 
 KINDS: dict[str, type[TrainedAlongside]] = {"sdar": SDAR, "fora": FORA}
@@ -83,7 +83,7 @@ class Scene:
         self, attack: str, settings: dict[str, str], batch_size: int, folder: str
     ) -> None:
         more = {"dataset": "cifar10", "codec": "raw", "clients": 1}
-        experiment = make_experiment({**settings, **more, "batch_size": batch_size})
+        experiment = from_settings({**settings, **more, "batch_size": batch_size})
         self._job = build(experiment, Path(folder))
         self._attack = _prepare(attack, self._job)
         self._actor = self._job.trainer.clients[0]
@@ -183,10 +183,10 @@ def _clock_calls(
 
 
 def _prepare(attack: str, job: Job) -> TrainedAlongside:
-    test = job.dataset.test
+    test, task = job.dataset.test, job.experiment.make_task()
     knowledge = Knowledge(
-        image_shape=test.shape,
-        classes=job.dataset.classes,
+        image_shape=task.image_shape,
+        classes=task.class_count,
         auxiliary=LabelledImages(*test.batch(range(len(test)))),
         architecture=lambda: fresh_parts(job.experiment, 1).head,
         setup=server_setup(job.experiment, job.contract, 1),

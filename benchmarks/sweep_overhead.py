@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.command import print_measured
-from lightsplit.experiments import make_experiment, run
+from lightsplit.experiments import from_settings, run
 from lightsplit.results import RunFolder
 from lightsplit.sweeps import Cell, LocalWorkers, Order, SweepFolder, SweepRun
 from lightsplit.threads import torch_threads
@@ -59,7 +59,7 @@ def measure(size: Size | None = None) -> dict[str, object]:
 def _cells(size: Size) -> list[Cell]:
     settings = {"dataset": "digits", "clients": 2, "epochs": size.epochs}
     return [
-        Cell(make_experiment({**settings, "seed": seed})) for seed in range(size.cells)
+        Cell(from_settings({**settings, "seed": seed})) for seed in range(size.cells)
     ]
 
 

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from lightsplit.attacks import readable
 from lightsplit.codecs import Codec
-from lightsplit.data import Samples
-from lightsplit.experiments import Job, build, make_experiment, run
+from lightsplit.data import SampleSet
+from lightsplit.experiments import Job, build, from_settings, run
 from lightsplit.results import RunFolder
-from lightsplit.training import checkpoint
+from lightsplit.simulation import checkpoint
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Scale:
     """How long the victims train and how long they are attacked."""
 
     epochs: int
-    train_limit: int
+    train_limit: int | None
     iterations: int
     seed: int
 
@@ -71,7 +71,7 @@ def cells(
 
 def trained(cell: Cell, scale: Scale, *, targets: Tensor, out: Path) -> Trained:
     """Return the victim's codes of ``targets``; it is trained if it has not been."""
-    experiment = make_experiment(
+    experiment = from_settings(
         {
             "model": "mnistnet",
             **asdict(cell),
@@ -92,10 +92,12 @@ def trained(cell: Cell, scale: Scale, *, targets: Tensor, out: Path) -> Trained:
     return Trained(_codes(job, targets), job.codec, accuracy)
 
 
-def first_of_each_class(samples: Samples) -> Tensor:
+def first_of_each_class(samples: SampleSet) -> Tensor:
     """Return the images that the authors attack: the first of every class, in order."""
     labels = samples.labels.tolist()
-    return samples.batch([labels.index(n) for n in range(max(labels) + 1)])[0]
+    first = [labels.index(n) for n in range(max(labels) + 1)]
+    images: Tensor = samples.batch(first)[0]
+    return images
 
 
 @torch.no_grad()

@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--ratios", nargs="+", type=float, default=[8, 16, 32])
     add("--wcc", nargs="+", type=float, default=[0.0, 0.01, 0.1])
     add("--epochs", type=int, default=20, help="of a victim; the paper has 20")
-    add("--train-limit", type=int, default=0, help="training images; 0: all")
+    add("--train-limit", type=int, help="training images; default: all")
     add("--iterations", type=int, default=1000, help="main iterations of the attack")
     add("--seed", type=int, default=0)
     return parser

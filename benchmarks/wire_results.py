@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lightsplit.experiments import make_experiment, run
+from lightsplit.experiments import from_settings, run
 from lightsplit.formats import STEP_KINDS
 from lightsplit.results import RunFolder
 
@@ -53,6 +53,7 @@ def _record(arguments: argparse.Namespace, variant: str, seed: int) -> dict[str,
     done = path / "record.json"
     if not done.exists():
         settings = {
+            "turn_steps": 1,
             "dataset": arguments.dataset,
             "clients": 10,
             "epochs": arguments.epochs,
@@ -61,7 +62,7 @@ def _record(arguments: argparse.Namespace, variant: str, seed: int) -> dict[str,
             **VARIANTS[variant],
         }
         folder = RunFolder(path) if path.exists() else RunFolder.create(path)
-        run(make_experiment(settings), folder)
+        run(from_settings(settings), folder)
     record: dict[str, Any] = json.loads(done.read_text())
     return record
 
@@ -85,7 +86,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--dataset", default="fashion-mnist")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--train-limit", type=int, default=0)
+    parser.add_argument("--train-limit", type=int)
     parser.add_argument("--out", type=Path, default=Path("runs/wire"))
     parser.add_argument("--variants", nargs="+", default=_PRESETS, choices=VARIANTS)
     return parser.parse_args()

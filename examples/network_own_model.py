@@ -16,16 +16,20 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Subset, TensorDataset
 
-from lightsplit import Client, ClientSide, Server, ServerSide, make_codec, split
-from lightsplit.data import DATASETS, LoaderBatches
-from lightsplit.training.network import (
-    Endpoint,
-    JoinOptions,
-    join,
-    make_contract,
-    serve,
+from lightsplit import (
+    Client,
+    ClientSide,
+    Secret,
+    Server,
+    ServerSide,
+    make_codec,
+    split,
 )
-from lightsplit.training.plan import Plan
+from lightsplit.data import DATASETS, LoaderBatches
+from lightsplit.deployment.endpoint import Endpoint
+from lightsplit.deployment.join_options import JoinOptions
+from lightsplit.deployment.network import join, make_contract, serve
+from lightsplit.runs.plan import RunPlan
 from lightsplit.transports.credentials import TlsFiles
 
 ADDRESS = "127.0.0.1:7443"
@@ -52,13 +56,13 @@ class Network(nn.Module):
 
 def make_parts():
     """Return what every end builds for itself; the contract shows any difference."""
-    torch.manual_seed(0)
-    parts = split(Network(), head_until="stem", tail_from="out")
+    example = torch.zeros(2, 1, 8, 8)
+    parts = split(Network(), head_until="stem", tail_from="out", example=example)
     codec = make_codec("lightsplit-f", shape=(8, 8, 8), ratio=4, projection="dct")
     contract = make_contract(
         parts,
         codec,
-        input_shape=(1, 8, 8),
+        example=example,
         clients=len(OWNERS),
         batch_size=32,
         heads="private",  # each owner keeps its head; shared ones need a key as well
@@ -75,7 +79,7 @@ def run_server():
     run = serve(
         server,
         contract,
-        Plan(turn_steps=0, epochs=5),
+        RunPlan(turn_steps=0, epochs=5),
         Endpoint(ADDRESS, tls),
         RUN,
         names=OWNERS,
@@ -86,23 +90,27 @@ def run_server():
 
 
 def run_client(name):
-    parts, codec, contract = make_parts()
+    folder = RUN.parent / f"own-model-{name}"
+    secret = Secret.kept(folder / "secret")  # the server cannot redraw our numbers
+    with secret.scope("model"):
+        parts, codec, contract = make_parts()
     digits = DATASETS.create("digits")
     train = TensorDataset(digits.train.images / 255, digits.train.labels)
     test = TensorDataset(digits.test.images / 255, digits.test.labels)
     mine = Subset(train, range(OWNERS.index(name), len(train), len(OWNERS)))
     loader = DataLoader(mine, batch_size=32, shuffle=True)
 
-    client = Client(ClientSide(parts.head, parts.tail, codec, ADAM), send=None)
+    side = ClientSide(parts.head, parts.tail, codec, ADAM)
+    client = Client(side, send=None, secret=secret)
     tls = TlsFiles.of_client(PKI, name) if PKI.exists() else None
     finished = join(
         client,
         contract,
         Endpoint(ADDRESS, tls),
         name=name,
-        batches=lambda index: LoaderBatches(loader, seed=0, client=index),
+        batches=lambda index: LoaderBatches(loader, seed=secret.value, client=index),
         options=JoinOptions(
-            state_folder=RUN.parent / f"own-model-{name}",
+            state_folder=folder,
             test=DataLoader(test, 360),
         ),
     )

@@ -20,8 +20,10 @@ from lightsplit import (
     Server,
     ServerSide,
     Trainer,
+    WeightedObjective,
     legal_cuts,
     make_codec,
+    make_objective,
     merge,
     split,
     through,
@@ -65,17 +67,18 @@ def main():
     loaders = [DataLoader(owner, batch_size=32, shuffle=True) for owner in owners]
 
     model = Network()
-    print("legal cuts:", ", ".join(legal_cuts(model)))
-    parts = split(model, head_until="blocks.0", tail_from="out")
+    example = torch.zeros(2, 1, 8, 8)  # shapes and types matter, numbers do not
+    print("legal cuts:", ", ".join(legal_cuts(model, example=example)))
+    parts = split(model, head_until="blocks.0", tail_from="out", example=example)
     codec = make_codec("lightsplit-f", shape=(8, 8, 8), ratio=4, projection="dct")
 
     adam = partial(torch.optim.Adam, lr=2e-3)
     meter = ByteMeter()
     server = Server(ServerSide(parts.backbone, codec, adam))
-    side = ClientSide(parts.head, parts.tail, codec, adam)
+    compaction = WeightedObjective(make_objective("wcc"), 1e-3)
+    side = ClientSide(parts.head, parts.tail, codec, adam, objectives=[compaction])
     clients = [
-        Client(side, through(meter, server.handle), index=index, wcc=1e-3)
-        for index in range(3)
+        Client(side, through(meter, server.handle), index=index) for index in range(3)
     ]
     batches = [
         LoaderBatches(loader, seed=0, client=index)
@@ -91,7 +94,8 @@ def main():
     )
     for done in trainer.run():
         if done.evaluation:
-            print(f"epoch {done.turn.epoch + 1}: {done.evaluation.accuracy:.2%}")
+            accuracy = done.evaluation.figures["accuracy"]
+            print(f"epoch {done.turn.epoch + 1}: {accuracy:.2%}")
     print("bytes:", trainer.progress.bytes)
     print("the plain model again:", type(merge(parts)).__name__)
 

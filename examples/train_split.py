@@ -1,4 +1,4 @@
-"""The loop of train_torch.py, split: head and tail with the client, backbone away."""
+"""The loop of train_torch.py, split: a server computes the middle of the model."""
 
 from functools import partial
 
@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from lightsplit import Client, ClientSide, Server, ServerSide, make_codec, split
+from lightsplit import ClientModel, ClientSide, Server, ServerSide, make_codec, split
 from lightsplit.data import DATASETS
 
 
@@ -36,21 +36,28 @@ def network():
 def main():
     torch.manual_seed(0)
     train_loader, test_loader = loaders()
-    model = network()
     adam = partial(torch.optim.Adam, lr=1e-3)
-    parts = split(model, head_until="1", tail_from="8")
+    parts = split(network(), head_until="1", tail_from="8")
     codec = make_codec("lightsplit-f", shape=(16, 8, 8), ratio=8)
     server = Server(ServerSide(parts.backbone, codec, adam))
-    client = Client(ClientSide(parts.head, parts.tail, codec, adam), server.handle)
+    model = ClientModel(ClientSide(parts.head, parts.tail, codec), server.handle)
+    optimizer = adam(model.parameters())
+    criterion = nn.CrossEntropyLoss()
 
     for epoch in range(5):
+        model.train()
         for images, labels in train_loader:
-            client.step(images, labels)
+            loss = criterion(model(images), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
 
-        correct = sum(
-            int((client.predict(images).argmax(1) == labels).sum())
-            for images, labels in test_loader
-        )
+        model.eval()
+        with torch.no_grad():
+            correct = sum(
+                int((model(images).argmax(1) == labels).sum())
+                for images, labels in test_loader
+            )
         print(f"epoch {epoch + 1}: accuracy {correct / 360:.2%}")
 
 

@@ -1,7 +1,7 @@
 """Writes the Python code of the schema, or with --check says whether it is stale.
 
 Only messages are generated. The service needs no stub: frames are bytes on both sides
-of gRPC, written and read by lightsplit/protocol/wire.py alone.
+of gRPC, written and read by lightsplit/protocol/frames alone.
 """
 
 import sys

@@ -5,10 +5,14 @@ import threading
 import time
 from pathlib import Path
 
+import hypothesis
 import pytest
 import torch
 
 torch.set_num_threads(1)
+# A busy machine may take its time over an example; every test has a timeout anyway.
+hypothesis.settings.register_profile("lightsplit", deadline=None)
+hypothesis.settings.load_profile("lightsplit")
 
 
 @pytest.fixture(autouse=True)
@@ -25,14 +29,19 @@ def _no_environment_leak():
 
 @pytest.fixture(autouse=True)
 def _no_thread_leak():
-    before = set(threading.enumerate())
+    before = _threads()
     yield
     # gRPC's and rich's end a moment after they are closed; some cannot be joined.
     deadline = time.monotonic() + 20
-    while set(threading.enumerate()) - before and time.monotonic() < deadline:
+    while _threads() - before and time.monotonic() < deadline:
         time.sleep(0.005)
-    running = [thread.name for thread in set(threading.enumerate()) - before]
+    running = [thread.name for thread in _threads() - before]
     assert not running, f"the test left threads running: {running}"
+
+
+def _threads():
+    """Return the threads; tqdm's one for all bars of a process lives to its end."""
+    return {one for one in threading.enumerate() if one.name != "tqdm_monitor"}
 
 
 def _environment():

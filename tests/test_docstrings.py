@@ -18,7 +18,7 @@ MODULES = sorted(
 
 
 @pytest.mark.parametrize("name", ["lightsplit", *MODULES])
-def test_the_examples_of_a_module_give_what_they_say(name):
+def test_the_examples_of_a_module_are_true(name):
     results = doctest.testmod(importlib.import_module(name))
     assert results.failed == 0
 

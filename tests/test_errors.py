@@ -8,7 +8,7 @@ ALL = [cls for _, cls in inspect.getmembers(errors, inspect.isclass)]
 
 
 @pytest.mark.parametrize("error", ALL)
-def test_every_error_is_a_lightsplit_error_and_stands_in_the_tree(error):
+def test_every_error_is_a_lightsplit_error_and_is_in_the_docstrings_tree(error):
     assert issubclass(error, errors.LightSplitError)
     assert error.__name__ in errors.__doc__
     assert error.__doc__
@@ -22,6 +22,7 @@ def test_every_error_is_a_lightsplit_error_and_stands_in_the_tree(error):
         (errors.SplitError, ValueError),
         (errors.CodecError, ValueError),
         (errors.MissingDataError, FileNotFoundError),
+        (errors.MissingExtraError, ImportError),
     ],
 )
 def test_a_caller_may_catch_the_builtin_that_it_expects(error, builtin):

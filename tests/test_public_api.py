@@ -23,7 +23,7 @@ def test_everything_that_a_package_offers_is_there(name):
     assert all(hasattr(package, one) for one in offered)
 
 
-def test_every_name_at_the_front_door_says_what_it_is():
+def test_every_public_name_has_a_description():
     for name in lightsplit.__all__:
         assert (getattr(lightsplit, name).__doc__ or "").strip(), name
 

@@ -56,8 +56,44 @@ def test_numpy_generators_of_the_same_names_draw_the_same():
     assert seeding.numpy_generator(0, "order", 2).permutation(50).tolist() != first
 
 
-def test_a_scope_draws_what_torch_draws_from_the_derived_seed():
+def test_a_scope_draws_the_same_as_torch_with_the_derived_seed():
     with seeding.scope(3, "client", 1):
         ours = torch.rand(5)
     torch.manual_seed(seeding.derive(3, "client", 1))
     assert torch.equal(ours, torch.rand(5))
+
+
+def wide(*names, seed=2**200, count=4):
+    with seeding.wide_scope(seed, *names):
+        return torch.rand(count)
+
+
+def test_a_wide_scope_draws_the_same_for_the_same_names_alone():
+    assert torch.equal(wide("step", 3), wide("step", 3))
+    assert not torch.equal(wide("step", 3), wide("step", 4))
+    assert not torch.equal(wide("step", 3), wide("step", 3, seed=2**200 + 1))
+
+
+def test_a_wide_scope_leaves_the_generator_as_it_was_even_after_an_error():
+    state = torch.get_rng_state()
+    with pytest.raises(KeyError), seeding.wide_scope(2**200, "x"):
+        raise KeyError(torch.randn(1))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_wide_scope_draws_evenly():
+    numbers = wide("x", count=200_000)
+    counts = torch.histc(numbers, 20, 0, 1)
+    assert float((counts - 10_000).abs().max()) < 500
+    with seeding.wide_scope(2**200, "x"):
+        normal = torch.randn(200_000)
+    assert abs(float(normal.mean())) < 0.01
+    assert abs(float(normal.std()) - 1) < 0.01
+
+
+def test_torch_uses_32_bits_of_a_seed_which_is_why_a_wide_scope_exists():
+    draws = [
+        torch.rand(4, generator=torch.Generator().manual_seed(seed))
+        for seed in (5, 5 + 2**40)
+    ]
+    assert torch.equal(*draws)

@@ -1,4 +1,4 @@
-"""``python -m lightsplit``: the command line where its script is not on the path."""
+"""``python -m lightsplit``: the command line without its installed script."""
 
 from lightsplit.cli.app import main
 

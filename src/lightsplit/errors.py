@@ -8,12 +8,14 @@
     ├── FormatError (ValueError)        numbers that a wire format cannot write
     ├── DataError                       a data file cannot be used
     │   └── MissingDataError (FileNotFoundError)
-    ├── ExchangeError                   client and server could not go on; has a code
+    ├── ExchangeError                   client and server cannot continue; has a code
     │   ├── ProtocolError               a message that the receiver cannot accept
     │   │   ├── ContractError           the two sides did not agree on the same run
+    │   │   ├── RollbackError           the server went back, against the owner's will
     │   │   └── SealError               a hand-off altered, replayed or of another key
     │   ├── TransportError              the exchange did not complete
     │   └── RemoteError                 the peer answered with an error
+    ├── MissingExtraError (ImportError)  a library that an extra installs
     ├── AuditError                      an attack or a metric cannot be used here
     └── RunError                        a run's folder or checkpoint cannot be used
 
@@ -22,7 +24,7 @@ Each also inherits the built-in that a caller would expect to catch.
 
 
 class LightSplitError(Exception):
-    """Something that LightSplit refuses, with the reason."""
+    """Base of all errors with which LightSplit refuses something."""
 
 
 class ConfigError(LightSplitError, ValueError):
@@ -50,20 +52,20 @@ class DataError(LightSplitError):
 
 
 class MissingDataError(DataError, FileNotFoundError):
-    """The data files are not there and could not be fetched."""
+    """The data files are missing and could not be fetched."""
 
 
 class ExchangeError(LightSplitError):
-    """Client and server could not go on.
+    """Client and server cannot continue.
 
     Attributes:
-        code: the reason in one word, one of protocol.wire.REFUSALS.
+        code: the reason in one word, one of protocol.frames.REFUSALS.
     """
 
     code = "refused"
 
     def __init__(self, text: str = "", *, code: str | None = None) -> None:
-        super().__init__(text)
+        super().__init__(_printable(text))
         self.code = code or type(self).code
 
 
@@ -77,6 +79,10 @@ class ContractError(ProtocolError):
     """The two sides did not agree on the same run."""
 
     code = "contract-mismatch"
+
+
+class RollbackError(ProtocolError):
+    """The server went back to an earlier turn, which the owner does not accept."""
 
 
 class SealError(ProtocolError):
@@ -95,9 +101,20 @@ class RemoteError(ExchangeError):
     """The peer answered with an error; sending it again will not help."""
 
 
+class MissingExtraError(LightSplitError, ImportError):
+    """A library is missing that one of LightSplit's extras installs."""
+
+
 class AuditError(LightSplitError, ValueError):
     """An attack or a metric cannot be applied to what it was given."""
 
 
 class RunError(LightSplitError):
     """A run's folder, record or checkpoint cannot be used."""
+
+
+def _printable(text: str) -> str:
+    """Return a text, perhaps of a peer, without anything that controls a terminal."""
+    return "".join(
+        one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text
+    )

@@ -1,4 +1,4 @@
-"""How many threads torch computes with, for a while."""
+"""A limit on torch's threads for a block of code."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,10 +8,10 @@ import torch
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Run the block with ``count`` threads; then with as many as before.
+    """Run the block with ``count`` threads, then restore the number.
 
-    Nets that are small gain nothing by several. On a machine that is busy otherwise
-    they lose: threads that wait for each other spin, and a minute becomes ten.
+    Small networks gain nothing from several threads. On a busy machine they lose:
+    waiting threads spin, and a minute becomes ten.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(count)

@@ -1,11 +1,10 @@
-"""Small victims, trained or in training, and what a server sees of them."""
+"""Small victims, trained or in training, with the view of their server."""
 
 from dataclasses import dataclass
 from functools import cache
 
 import pytest
 import torch
-from sklearn import datasets
 from torch import nn
 from torch.nn.functional import cross_entropy
 
@@ -23,13 +22,14 @@ from lightsplit.attacks import (
 from lightsplit.audits.setup import fresh_parts, server_setup
 from lightsplit.codecs import CODECS, Code
 from lightsplit.data import DATASETS
-from lightsplit.experiments import build, make_experiment
+from lightsplit.experiments import build, from_settings
 from lightsplit.protocol import (
     CodeGradient,
     CodeMessage,
     Contract,
     OutputGradient,
     OutputMessage,
+    Wire,
 )
 
 VICTIMS = 100
@@ -100,7 +100,7 @@ def make_scene(codec="raw", *, head=None, ratio=1, noise=False, **options):
         client=client,
         labels=labels[:VICTIMS],
     )
-    view = ServerView(contract_for(codec), codec, (Exchange(sent, reply),))
+    view = ServerView(contract_for(codec), Wire(codec), (Exchange(sent, reply),))
     return Scene(view, knowledge, pixels[:VICTIMS], labels[:VICTIMS])
 
 
@@ -152,7 +152,7 @@ def make_training(*, topology="u", steps=12):
         exchanges.append(Exchange(CodeMessage(0, step, values), reply))
         exchanges.append(Exchange(OutputGradient(0, step, gradients[1]), answer))
     contract = contract_for(codec, topology=topology)
-    view = ServerView(contract, codec, tuple(exchanges))
+    view = ServerView(contract, Wire(codec), tuple(exchanges))
     truth = labels[: 32 * steps]
     first = torch.tensor([int((truth == c).nonzero()[0]) for c in range(CLASSES)])
     return view, truth, Hints(first, torch.arange(CLASSES))
@@ -226,10 +226,9 @@ class InTraining:
             code = side.encode(self.targets.images)
         request = self._shown(CodeMessage(0, 0, code, is_training=False))
         reply = OutputMessage(0, 0, Code(torch.zeros(TARGETS, 1)))
-        codec = self.knowledge.setup.codec()
-        formats = self.knowledge.setup.formats
-        exchanges = (Exchange(request, reply),)
-        return ServerView(self.job.contract, codec, exchanges, formats=formats)
+        setup = self.knowledge.setup
+        wire = Wire(setup.codec(), formats=setup.formats)
+        return ServerView(self.job.contract, wire, (Exchange(request, reply),))
 
     def error(self, images):
         return float((images - self.targets.images).square().mean())
@@ -244,24 +243,17 @@ class InTraining:
         return CodeMessage(0, request.step, code, labels, is_training=is_training)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _digits_are_parsed_once():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(datasets, "load_digits", cache(datasets.load_digits))
-        yield
-
-
 @pytest.fixture
 def in_training():
     """Return what starts a run on digits with one client."""
 
     def begin(*, noise=False, **settings):
         defaults = {"cut": "l1", "clients": 1, "codec": "raw", "batch_size": 32}
-        job = build(make_experiment({**defaults, **settings}))
+        job = build(from_settings({**defaults, **settings}))
         train, test = job.dataset.train, job.dataset.test
         rows = job.held[0][:TARGETS]
         targets = LabelledImages(*train.batch(rows))
-        is_vanilla = job.experiment.topology == "vanilla"
+        is_vanilla = job.experiment.split.topology == "vanilla"
         knowledge = Knowledge(
             image_shape=train.shape,
             classes=job.dataset.classes,

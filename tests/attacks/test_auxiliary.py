@@ -1,4 +1,4 @@
-"""The attacker's images come pass by pass, and go on where they were left."""
+"""The attacker's images come pass by pass, and continue after a pause."""
 
 import pytest
 import torch
@@ -22,7 +22,7 @@ def test_every_row_comes_once_per_pass_whatever_the_batches(total, sizes):
     assert rows.drawn == sum(sizes)
 
 
-def test_another_one_that_has_drawn_as_many_goes_on_with_the_same_rows():
+def test_rows_that_skip_the_same_number_of_draws_continue_the_same():
     first, second = EndlessRows(7, seed=1), EndlessRows(7, seed=1)
     first.next(10)
     second.drawn = 10

@@ -29,7 +29,7 @@ def moved(run, name, form):
     client, _ = run.sides()
     code = client.encode(run.targets.images[:32])
     there = Code(code.values.detach().to(META), tuple(s.to(META) for s in code.side))
-    is_vanilla = run.job.experiment.topology == "vanilla"
+    is_vanilla = run.job.experiment.split.topology == "vanilla"
     return attack, Seen(there, run.targets.labels[:32].to(META) if is_vanilla else None)
 
 

@@ -1,4 +1,4 @@
-"""Divergences agree with what their definitions say, written out pair by pair."""
+"""Divergences agree with their definitions, written out pair by pair."""
 
 import math
 

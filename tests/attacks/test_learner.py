@@ -1,4 +1,4 @@
-"""A learner's state holds all that decides how it goes on."""
+"""A learner's state determines how it continues."""
 
 import pytest
 import torch
@@ -17,7 +17,7 @@ def step(one):
     descend([one], [(one.network(inputs) - inputs.sum()).square().sum()])
 
 
-def test_one_that_takes_over_a_state_goes_on_the_same():
+def test_an_attack_that_loads_a_state_continues_the_same():
     first, second = learner(), learner()
     step(first)
     load_states({"a": second}, states({"a": first}))

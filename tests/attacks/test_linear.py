@@ -8,7 +8,7 @@ from hypothesis.strategies import floats
 from torch import nn
 
 from lightsplit.attacks import ATTACKS, equip, linear
-from lightsplit.attacks.linear import explained_share, fit_linear
+from lightsplit.attacks.linear import cross_fit, explained_share, fit_linear
 from lightsplit.errors import AuditError
 
 pytestmark = pytest.mark.slow
@@ -137,8 +137,38 @@ def test_a_handful_of_pairs_is_refused():
         fit_linear(torch.randn(9, 4), torch.randn(9, 4))
 
 
-def test_what_a_smaller_code_gives_of_the_activations_is_noted(scene):
+def test_a_note_states_the_variance_that_a_smaller_code_keeps(scene):
     made = scene("lightsplit-f", ratio=4)
     attack = equip(ATTACKS.get("linear"), made.knowledge)
     attack.reconstruct(made.view)
     assert "of the activations' variance" in attack.notes[0]
+
+
+def test_a_cross_fitted_estimate_knows_its_own_rows_no_better_than_others():
+    torch.manual_seed(0)
+    codes, targets = torch.randn(80, 30), torch.randn(80, 5)  # nothing to be found
+    fit = cross_fit(codes, targets)
+    own = torch.cat(
+        [
+            fit.estimates[int(fold)](code[None])
+            for code, fold in zip(codes, fit.folds, strict=True)
+        ]
+    )
+    fitted = fit_linear(codes, targets, ridge=1e-8)(codes)
+    variance = float(targets.square().mean())
+    assert float((fitted - targets).square().mean()) < 0.8 * variance  # its own rows
+    assert float((own - targets).square().mean()) > 0.95 * variance
+    assert fit.folds.bincount().tolist() == [20] * 4
+
+
+@pytest.mark.parametrize("count", [20, 300], ids=["fewer-pairs", "more-pairs"])
+def test_a_fold_is_left_out_exactly(count):
+    torch.manual_seed(1)
+    codes, targets = pairs(count, 25, noise=0.3)
+    fit = cross_fit(codes, targets)
+    systems = linear._Moments.leaving_out(codes, targets, fit.folds)
+    for fold, system in enumerate(systems):
+        kept = fit.folds != fold
+        direct = fit_linear(codes[kept], targets[kept], ridge=1e-3)
+        torch.testing.assert_close(system.solve(1e-3).weight, direct.weight)
+        torch.testing.assert_close(system.code_mean, direct.code_mean)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from lightsplit.attacks import TARGETS
 from lightsplit.attacks.sdar_training import Settings, flip
 from lightsplit.codecs import Code
 from lightsplit.errors import AuditError
@@ -37,7 +38,7 @@ def test_it_finds_images_and_labels_in_codes_and_nothing_in_noise(
     run = in_training(cut="l2")
     attack = begun(run, settings=FAST)
     run.train(300, attack)
-    images, labels = attack.reconstruct(run.view), attack.infer_labels(run.view)
+    images, labels = attack.reconstruct(run.view), attack.infer(run.view, TARGETS)
     assert run.error(images) < 0.7 * trivial_error(run, UNTOLD)
     assert float((labels == run.targets.labels).double().mean()) > 0.5
     run.noise = True
@@ -107,7 +108,7 @@ def test_every_codec_can_be_attacked_in_both_forms(in_training, codec, ratio, fo
     attack = begun(run, form)
     run.train(2, attack)
     assert attack.reconstruct(run.view).shape == run.targets.images.shape
-    assert attack.infer_labels(run.view).shape == run.targets.labels.shape
+    assert attack.infer(run.view, TARGETS).shape == run.targets.labels.shape
     assert attack.guess().images.shape == (32, 1, 8, 8)
 
 
@@ -141,7 +142,7 @@ def test_compaction_can_be_part_of_the_simulators_loss(in_training):
     assert not torch.equal(*codes)
 
 
-def test_one_that_takes_over_a_state_goes_on_the_same(in_training):
+def test_an_attack_that_loads_a_state_continues_the_same(in_training):
     run = in_training(cut="l2")
     first = begun(run)
     run.train(2, first)
@@ -156,7 +157,9 @@ def test_labels_are_told_in_the_vanilla_topology_only(in_training):
     attack = begun(run)
     run.train(1, attack)
     assert attack.guess().labels is None
-    assert attack.infer_labels(run.view) is None
+    assert attack.sources(run.view) == ()
+    with pytest.raises(AuditError, match="sdar infers no labels from 'targets'"):
+        attack.infer(run.view, TARGETS)
     with pytest.raises(AuditError, match="the label of each of 3 images"):
         attack.labels_of([Code(torch.rand(3, 16, 8, 8))])
 

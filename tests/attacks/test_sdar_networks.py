@@ -92,7 +92,7 @@ def test_a_learned_lift_turns_few_channels_into_all():
 
 
 @pytest.mark.parametrize(("codec", "ratio"), [("raw", 1), ("topk", 4)])
-def test_what_the_server_reads_as_an_activation_needs_no_lift(codec, ratio):
+def test_a_code_that_the_server_reads_as_an_activation_needs_no_lift(codec, ratio):
     made = CODECS.create(codec, shape=(4, 3, 3), ratio=ratio)
     code = made.encoder(torch.rand(2, 4, 3, 3))
     assert isinstance(code, Code)

@@ -5,19 +5,19 @@ import torch
 from lightsplit.attacks import Exchange
 from lightsplit.attacks.steps import StepReader
 from lightsplit.codecs import CODECS, Code
-from lightsplit.formats import WireFormats
 from lightsplit.protocol import (
     CodeGradient,
     CodeMessage,
     OutputGradient,
     OutputMessage,
+    Wire,
 )
 
 VALUES = torch.rand(2, 3)
 
 
 def reader_of():
-    return StepReader(CODECS.create("raw", shape=(3,)), WireFormats())
+    return StepReader(Wire(CODECS.create("raw", shape=(3,))))
 
 
 def code(step=0, **terms):

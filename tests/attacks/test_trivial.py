@@ -71,7 +71,7 @@ def test_the_nearest_image_beats_the_mean_image_and_not_on_noise(scene):
         assert (errors[0] < 0.8 * errors[1]) is not noise
 
 
-def test_an_attack_is_not_equipped_with_what_is_not_known():
+def test_an_attack_without_the_knowledge_it_needs_is_not_built():
     nothing = Knowledge(image_shape=(1, 8, 8), classes=10)
     assert equip(ATTACKS.get("mean-image"), nothing) is None
     assert equip(ATTACKS.get("all-black"), nothing) is not None

@@ -1,4 +1,4 @@
-"""UnSplit finds pictures where there are some, and says what it did."""
+"""UnSplit: its two forms, its budgets, and its results on images and noise."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from lightsplit.data import DATASETS
 from lightsplit.errors import AuditError
 from lightsplit.metrics import correlation
 from lightsplit.models import MODELS
-from lightsplit.protocol import CodeMessage, OutputMessage
+from lightsplit.protocol import CodeMessage, OutputMessage, Wire
 
 SHAPE = (1, 8, 8)
 CUT = (16, 8, 8)
@@ -35,15 +35,17 @@ def attack(**options):
 
 
 def view_of(codec, code):
-    request = CodeMessage(0, 0, code, is_training=False)
+    request = CodeMessage(0, 0, codec.pack(code), is_training=False)
     reply = OutputMessage(0, 0, Code(torch.zeros(len(code.values), 3)))
-    return ServerView(contract=None, codec=codec, exchanges=(Exchange(request, reply),))
+    return ServerView(
+        contract=None, wire=Wire(codec), exchanges=(Exchange(request, reply),)
+    )
 
 
 @pytest.mark.parametrize("form", UnSplit.forms)
 @pytest.mark.parametrize("name", CODECS.names())
 def test_there_is_an_image_for_every_code_of_every_codec(name, form):
-    codec = CODECS.create(name, shape=CUT, **({} if name == "raw" else {"ratio": 8}))
+    codec = CODECS.create(name, shape=CUT)
     with torch.no_grad():
         code = codec.encoder(head()(torch.rand(2, *SHAPE)))
     images = attack(form=form).reconstruct(view_of(codec, code))
@@ -98,7 +100,9 @@ def test_it_is_given_the_architecture_and_no_image():
 
 @pytest.mark.parametrize("option", ["main_iterations", "inner_iterations"])
 def test_a_negative_number_of_iterations_is_refused(option):
-    with pytest.raises(AuditError, match="at least 1, got"):
+    with pytest.raises(
+        AuditError, match=f"{option!r} of unsplit must be at least 1, got -1"
+    ):
         attack(**{option: -1})
 
 

@@ -92,7 +92,6 @@ def test_the_networks_that_were_stacked_stay_as_they_were():
         nn.ConvTranspose2d(1, 1, 3),
         nn.Conv2d(1, 1, 3, padding="same"),
         nn.Conv2d(1, 1, 3, padding=1, padding_mode="circular"),
-        nn.BatchNorm2d(1, affine=False),
         nn.BatchNorm2d(1, track_running_stats=False),
     ],
 )

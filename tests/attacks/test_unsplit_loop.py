@@ -62,14 +62,14 @@ def first_clone(seed=0):
         return head()
 
 
-def test_one_problem_gives_what_the_released_loop_gives():
+def test_one_problem_gives_the_same_as_the_released_loop():
     target = torch.rand(1, *CUT)
     expected = released(target, first_clone())
     torch.testing.assert_close(search([Observed(target)])[0], expected)
     assert (expected - 0.5).abs().max() > 1e-3
 
 
-def test_carry_over_gives_what_the_released_loop_gives_image_by_image():
+def test_carry_over_gives_the_same_as_the_released_loop_image_by_image():
     targets, clone = torch.rand(3, *CUT), first_clone()
     expected = torch.cat([released(target[None], clone) for target in targets])
     found = search([Observed(targets)], carry_over=True)[0]
@@ -125,7 +125,7 @@ def test_progress_counts_the_main_iterations(carry_over, total):
 
 def test_carry_over_of_unequal_victims_is_refused():
     with pytest.raises(
-        AuditError, match=r"as many images of each victim, got \[1, 2\]"
+        AuditError, match=r"same number of images of each victim, got \[1, 2\]"
     ):
         search([Observed(torch.rand(n, *CUT)) for n in (1, 2)], carry_over=True)
 

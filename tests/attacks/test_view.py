@@ -8,12 +8,14 @@ import torch
 from lightsplit.attacks import Exchange, ServerView, readable
 from lightsplit.codecs import CODECS, Code
 from lightsplit.errors import AuditError
-from lightsplit.formats import AsReceived, Stamp, WireFormats
+from lightsplit.formats import AsReceived, WireFormats
 from lightsplit.protocol import (
     CodeGradient,
     CodeMessage,
     OutputGradient,
     OutputMessage,
+    StepId,
+    Wire,
 )
 
 
@@ -38,7 +40,7 @@ def training_step(code, step=0):
 
 def view_of(*exchanges, codec="raw", **options):
     made = CODECS.create(codec, shape=(4,), **options)
-    return ServerView(contract=None, codec=made, exchanges=exchanges)
+    return ServerView(contract=None, wire=Wire(made), exchanges=exchanges)
 
 
 def test_codes_are_those_sent_outside_training_in_order():
@@ -74,7 +76,7 @@ def test_vanilla_steps_have_two_of_the_four_messages():
         view.training_messages("output_gradient")
 
 
-def test_what_was_not_recorded_is_refused_by_name():
+def test_a_message_that_was_not_recorded_is_refused_by_name():
     view = view_of(*training_step(torch.rand(2, 4)))
     with pytest.raises(AuditError, match="no code that was sent outside training"):
         _ = view.codes
@@ -96,25 +98,19 @@ def test_a_codec_that_mixes_samples_has_no_row_per_image():
         readable(codec, Code(torch.rand(2, 4)))
 
 
-def test_a_view_has_room_for_what_a_server_has_and_nothing_else():
+def test_a_view_has_fields_for_the_servers_knowledge_only():
     names = {field.name for field in fields(ServerView)}
-    public = {"contract", "codec", "output_codec", "formats"}
-    assert names == {"exchanges", "weights"} | public
+    assert names == {"exchanges", "weights", "contract", "wire"}
 
 
 @pytest.mark.parametrize("form", ["fp16", "bf16", "int8", "int4"])
 def test_messages_are_shown_as_the_server_reads_them(form):
     formats = WireFormats(form, seed=3)
     code = torch.randn(5, 4)
-    written = formats.write(Stamp("code", 0, 7, False), Code(code))
-    request = CodeMessage(0, 7, written, is_training=False)
+    wire = Wire(CODECS.create("raw", shape=(4,)), formats=formats)
+    request = wire.write_code(StepId(0, 7, is_training=False), Code(code))
     reply = OutputMessage(0, 7, Code(torch.zeros(5, 3)))
-    view = ServerView(
-        contract=None,
-        codec=CODECS.create("raw", shape=(4,)),
-        exchanges=(Exchange(request, reply),),
-        formats=formats,
-    )
+    view = ServerView(None, wire, (Exchange(request, reply),))
     read = AsReceived(formats)(code)
     assert torch.equal(view.codes, read)
     assert not torch.equal(view.codes, code)
@@ -124,11 +120,9 @@ def test_messages_are_shown_as_the_server_reads_them(form):
 def test_gradients_are_shown_as_they_were_before_they_were_summed(form):
     formats = WireFormats(form, seed=3)
     gradient = torch.randn(5, 4) / 5
-    stamp = Stamp("code_gradient", 0, 7)
-    codec = CODECS.create("raw", shape=(4,))
-    written = formats.write_gradient(stamp, codec, gradient.clone())
+    wire = Wire(CODECS.create("raw", shape=(4,)), formats=formats)
     request = OutputGradient(0, 7, torch.zeros(5, 3))
-    reply = CodeGradient(0, 7, written.values, None, written.side)
-    view = ServerView(None, codec, (Exchange(request, reply),), formats=formats)
+    reply = wire.write_code_gradient(StepId(0, 7), gradient.clone())
+    view = ServerView(None, wire, (Exchange(request, reply),))
     shown = view.training_messages("code_gradient")
     torch.testing.assert_close(shown, gradient, atol=0.01, rtol=0.02)

@@ -4,11 +4,10 @@ import functools
 import shutil
 
 import pytest
-from sklearn import datasets
 
 from lightsplit.attacks import silent
 from lightsplit.audits.victim import choose_victim, restore
-from lightsplit.experiments import make_experiment, run
+from lightsplit.experiments import from_settings, run
 from lightsplit.results import RunFolder
 
 SMALL = {
@@ -17,15 +16,9 @@ SMALL = {
     "clients": 3,
     "batch_size": 20,
     "epochs": 2,
+    "turn_steps": 1,
     "cut": "l1",
 }
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _digits_are_parsed_once():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(datasets, "load_digits", functools.cache(datasets.load_digits))
-        yield
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +28,7 @@ def trained(tmp_path_factory):
     @functools.cache
     def finished(**settings):
         folder = RunFolder.create(tmp_path_factory.mktemp("run") / "run")
-        run(make_experiment({**SMALL, **settings}), folder)
+        run(from_settings({**SMALL, **settings}), folder)
         return folder
 
     return finished

@@ -1,4 +1,4 @@
-"""A whole audit: what it leaves in the run folder, and what it never touches."""
+"""A whole audit: the files it writes in the run folder, and those it keeps."""
 
 import json
 
@@ -7,6 +7,7 @@ import pytest
 from lightsplit.attacks import linear
 from lightsplit.audits import AuditOptions, audit
 from lightsplit.errors import AuditError, UnknownNameError
+from lightsplit.results import main_leakage
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +31,7 @@ def test_figures_go_to_the_record_and_pictures_to_images(own_run, quiet):
     entries = audit(folder, QUICK, watch=quiet)
     record = json.loads(folder.record_file.read_text())
     assert record["audit"] == json.loads(json.dumps(entries))
-    assert record["leakage"]["ssim"]["attack"] == "linear"
+    assert main_leakage(record)["ssim"]["attack"] == "linear"
     assert (folder.images / "audit.png").is_file()
     assert (folder.images / "audit-linear.png").is_file()
 
@@ -58,7 +59,7 @@ def test_every_message_of_a_step_is_tried_for_labels(own_run, quiet):
     assert messages == ["code", "output", "output_gradient", "code_gradient"]
 
 
-def test_a_later_audit_keeps_what_an_earlier_one_found(own_run, quiet):
+def test_a_later_audit_keeps_the_findings_of_an_earlier_one(own_run, quiet):
     folder = own_run()
     audit(folder, QUICK, watch=quiet)
     labels = AuditOptions(attacks=("label-norm",), images=12, auxiliary=100)
@@ -68,7 +69,7 @@ def test_a_later_audit_keeps_what_an_earlier_one_found(own_run, quiet):
     assert len(attacks) == len(set(attacks)) + 2 * 3  # four messages each
 
 
-def test_what_was_found_before_a_failure_is_kept(own_run, quiet, monkeypatch):
+def test_findings_from_before_a_failure_are_kept(own_run, quiet, monkeypatch):
     def fail(*_):
         raise AuditError("no luck")
 

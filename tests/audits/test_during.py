@@ -1,11 +1,11 @@
-"""Attacks while training goes on: they see every step, and the run does not notice."""
+"""Attacks during training see every step, and do not change the run."""
 
 from typing import ClassVar
 
 import pytest
 import torch
 
-from lightsplit.attacks import ATTACKS, Guess, OnlineReconstruction, silent
+from lightsplit.attacks import ATTACKS, Guess, Observes, Reconstructs, silent
 from lightsplit.audits import AuditOptions, audit, audit_during
 from lightsplit.errors import ConfigError, RunError
 from lightsplit.protocol import CodeMessage
@@ -17,7 +17,7 @@ LABELS = AuditOptions(attacks=("label-hint",), images=6, auxiliary=60)
 ONLINE = AuditOptions(attacks=("watching",), images=6, auxiliary=60)
 
 
-class Watching(OnlineReconstruction):
+class Watching(Observes, Reconstructs):
     """Counts what it sees and gives back grey images."""
 
     name = "watching"
@@ -39,7 +39,7 @@ class Watching(OnlineReconstruction):
         return torch.full((len(view.codes), *self.image_shape), 0.5)
 
     def guess(self):
-        return Guess(torch.full((20, *self.image_shape), 0.5), None)
+        return Guess(torch.full((20, *self.image_shape), 0.5))
 
     def state(self):
         return {}
@@ -83,7 +83,7 @@ def test_the_servers_weights_are_shown_as_they_change(own_run, quiet, watching):
 
 def test_a_run_that_comes_out_otherwise_stops_the_audit(own_run, quiet):
     folder = own_run()
-    [file] = folder.checkpoint.glob("*/server.safetensors")
+    file = max(folder.checkpoint.glob("*/server.safetensors"))  # the newest
     state = tensors.load(file)
     name = next(iter(state))
     tensors.save(file, {**state, name: state[name] + 1e-3})

@@ -1,4 +1,4 @@
-"""What attackers may know is a copy, and true."""
+"""The attacker's knowledge is a true copy."""
 
 import pytest
 import torch
@@ -40,7 +40,7 @@ def test_an_architecture_has_the_victims_layers_and_other_weights(victim_of):
     assert any(not torch.equal(fresh[name], trained[name]) for name in trained)
 
 
-def test_what_is_known_does_not_change_when_the_victim_trains_on(victim_of):
+def test_the_attackers_knowledge_does_not_change_as_the_victim_trains(victim_of):
     victim = victim_of()
     known = let_oracles_know(gather(victim, auxiliary=5, seed=0), victim)
     images = victim.targets.images

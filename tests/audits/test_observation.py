@@ -1,4 +1,4 @@
-"""What is recorded is what crossed, and no image is in it."""
+"""The recorded messages are those that crossed, and contain no image."""
 
 import pytest
 import torch
@@ -49,6 +49,21 @@ def test_a_sample_that_would_be_left_alone_is_not_trained_on(victim_of):
 def test_a_vanilla_run_shows_two_messages(victim_of):
     seen = observe(victim_of(topology="vanilla"), training_samples=20, seed=0)
     assert seen.view.recorded_kinds == ("code", "code_gradient")
+
+
+def test_with_private_heads_the_server_shows_the_victims_statistics(victim_of):
+    settings = {"heads": "private", "codec": "lightsplit-l"}
+    found = []
+    for client in (0, 1):
+        victim = victim_of(client=client, **settings)
+        [snapshot] = observe(victim, training_samples=20, seed=0).view.weights
+        kept = victim.job.trainer.server.side.state()
+        means = [name for name in snapshot.state if name.endswith("running_mean")]
+        assert means
+        found.append(torch.cat([snapshot.state[name] for name in means]))
+        first = torch.cat([kept[name] for name in means])
+        assert not torch.equal(found[-1], first)
+    assert not torch.equal(*found)
 
 
 def test_the_servers_weights_are_those_before_the_further_steps(victim_of):

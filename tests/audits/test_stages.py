@@ -1,4 +1,4 @@
-"""What watches is made in training; nothing that was asked for is left out."""
+"""Watching attacks run during training, and every requested attack runs."""
 
 import pytest
 
@@ -12,12 +12,19 @@ def made(*attacks, during=True):
     return [(stage.during, stage.attacks) for stage in stages(options)]
 
 
-def test_what_does_not_watch_is_made_after_training():
+def test_attacks_that_do_not_watch_run_after_training():
     assert made("fora", "fora-reference", "label-norm") == [
         (True, ("fora", "label-norm")),
         (False, ("fora-reference",)),
     ]
     assert made("sdar") == [(True, ("sdar",))]
+
+
+def test_an_attack_keeps_its_options_in_its_stage():
+    assert made("sdar:wcc=0.01", "linear:ridge=1", "label-kmeans:restarts=2") == [
+        (True, ("sdar:wcc=0.01", "label-kmeans:restarts=2")),
+        (False, ("linear:ridge=1",)),
+    ]
 
 
 def test_trivial_attacks_that_are_named_are_made_too():
@@ -37,7 +44,7 @@ def test_only_the_part_in_training_is_resumed():
     assert [stage.resume for stage in stages(options)] == [True, False]
 
 
-def test_what_learns_in_training_is_not_made_after_it():
+def test_attacks_that_learn_in_training_do_not_run_after_it():
     with pytest.raises(ConfigError, match="fora learns in training"):
         made("fora", during=False)
     with pytest.raises(ConfigError, match="name an attack that learns"):

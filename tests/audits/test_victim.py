@@ -1,4 +1,4 @@
-"""Who is attacked, and with whose images."""
+"""The attacked client and its images."""
 
 import pytest
 import torch
@@ -23,7 +23,7 @@ def test_a_run_is_restored_as_it_ended(trained):
         assert torch.equal(tensor, stored[name])
 
 
-def test_a_run_begun_again_is_as_it_was_before_its_first_step(trained):
+def test_a_restarted_run_is_in_the_state_before_its_first_step(trained):
     job = begin_again(trained())
     assert job.trainer.progress.steps == 0
 
@@ -86,7 +86,7 @@ def test_a_folder_without_a_run_is_refused(tmp_path):
         RunFolder.open(tmp_path)
 
 
-def test_the_attacker_can_have_the_first_test_images_as_they_lie(trained):
+def test_the_attacker_can_have_the_first_test_images_in_their_order(trained):
     job = restore(trained())
     victim = choose_victim(job, client=0, images=5, seed=0, others_from="test")
     assert torch.equal(victim.others.images, job.dataset.test.images)

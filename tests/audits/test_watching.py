@@ -13,7 +13,7 @@ from lightsplit.attacks.sdar_training import Settings as SdarSettings
 from lightsplit.audits import AuditOptions, audit_during
 from lightsplit.audits.watching import first_step, total_steps
 from lightsplit.errors import AuditError, RunError
-from lightsplit.training import Trainer
+from lightsplit.simulation import Trainer
 
 pytestmark = pytest.mark.slow
 
@@ -128,7 +128,7 @@ def test_an_audit_with_other_options_is_not_taken_up(own_run, quiet, stops_after
     with pytest.raises(KeyboardInterrupt):
         audit_during(folder, OPTIONS, watch=quiet)
     other = replace(OPTIONS, resume=True, seed=5)
-    with pytest.raises(RunError, match="of an audit with other options"):
+    with pytest.raises(RunError, match="belongs to an audit with other options"):
         audit_during(folder, other, watch=quiet)
 
 

@@ -32,7 +32,7 @@ def test_named_clients_are_those_in_order():
     assert draw_malicious("4, 0", clients=5) == (0, 4)
 
 
-def test_nobody_is_malicious_when_nobody_is_asked_for():
+def test_no_client_is_malicious_if_none_is_asked_for():
     assert draw_malicious(0, clients=5) == ()
 
 
@@ -42,8 +42,8 @@ def test_nobody_is_malicious_when_nobody_is_asked_for():
         (6, "whole number up to 5, got 6"),
         (1.5, "whole number up to 5, got 1.5"),
         ("5", "from 0 to 4, got '5'"),
-        ("first", "like 0,4, got 'first'"),
-        ("1,,2", "like 0,4"),
+        ("first", "a list such as 0,4, got 'first'"),
+        ("1,,2", "a list such as 0,4"),
     ],
 )
 def test_clients_that_cannot_be_are_refused(wanted, reason):

@@ -4,19 +4,20 @@ from torch import nn
 
 from lightsplit.backdoors import (
     EvidenceCollector,
-    MessageReading,
     check_collectable,
 )
 from lightsplit.backdoors.evidence import flat_gradient, flat_weights
 from lightsplit.codecs import CODECS, Code
 from lightsplit.errors import ConfigError
-from lightsplit.formats import Stamp, WireFormats
+from lightsplit.formats import WireFormats
 from lightsplit.protocol import (
     CodeGradient,
     CodeMessage,
     Contract,
     OutputGradient,
     OutputMessage,
+    StepId,
+    Wire,
 )
 
 RAW = CODECS.create("raw", shape=(3,), ratio=1)
@@ -43,7 +44,7 @@ def server():
 
 
 def collector(server, *needs, codec=RAW):
-    return EvidenceCollector(needs, MessageReading(codec), server.backbone)
+    return EvidenceCollector(needs, Wire(codec), server.backbone)
 
 
 def code(client, rows, step=0, **options):
@@ -103,17 +104,15 @@ def test_in_the_vanilla_topology_one_message_is_a_whole_step(server):
 
 
 def test_numbers_are_read_as_they_were_written(server):
-    formats = WireFormats("bf16")
-    mod = EvidenceCollector(
-        ("code",), MessageReading(RAW, formats=formats), server.backbone
-    )
-    sent = formats.write(Stamp("code", 0, 0), Code(torch.tensor([[1.0, 2, 3]])))
-    mod(CodeMessage(0, 0, sent), lambda _: OutputMessage(0, 0, sent))
+    wire = Wire(RAW, formats=WireFormats("bf16"))
+    mod = EvidenceCollector(("code",), wire, server.backbone)
+    sent = wire.write_code(StepId(0, 0), Code(torch.tensor([[1.0, 2, 3]])))
+    mod(sent, lambda _: OutputMessage(0, 0, sent.code))
     mod(OutputGradient(0, 0, torch.zeros(1, 3)), server.handle)
     assert mod.window()[0].code.tolist() == [1, 2, 3]
 
 
-def test_nothing_is_kept_of_what_nobody_needs(server):
+def test_evidence_that_no_detector_needs_is_not_kept(server):
     mod = collector(server)
     step(mod, server, 0, [[1.0, 2, 3]])
     assert mod.state() == {}
@@ -127,7 +126,7 @@ def test_a_cleared_collector_begins_anew(server):
     assert mod.window()[0].code.tolist() == [4, 4, 4]
 
 
-def test_a_collector_goes_on_from_its_state(server):
+def test_a_collector_continues_from_its_state(server):
     used, fresh = collector(server, "code"), collector(server, "code")
     step(used, server, 0, [[1.0, 2, 3]])
     fresh.load(used.state())
@@ -145,10 +144,10 @@ def test_a_code_with_places_is_laid_out_as_an_activation(server):
     assert mod.window()[0].code.tolist() == [0, 7, 0, 0, 0, 0, 5, 0]
 
 
-def test_asking_for_what_was_not_collected_is_refused(server):
+def test_asking_for_evidence_that_was_not_collected_is_refused(server):
     mod = collector(server, "code")
     step(mod, server, 0, [[1.0, 2, 3]])
-    with pytest.raises(ConfigError, match="no output was collected of client 0"):
+    with pytest.raises(ConfigError, match="no output was collected from client 0"):
         mod.window()[0].vector("output")
 
 
@@ -182,5 +181,5 @@ def test_outputs_cannot_be_judged_where_none_are_sent():
         **terms,
     )
     with pytest.raises(ConfigError, match="vanilla"):
-        check_collectable({"output"}, contract, MessageReading(RAW))
-    check_collectable({"code"}, contract, MessageReading(RAW))
+        check_collectable({"output"}, contract, Wire(RAW))
+    check_collectable({"code"}, contract, Wire(RAW))

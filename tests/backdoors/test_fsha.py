@@ -39,7 +39,7 @@ def test_the_vanilla_topology_is_answered_at_once():
     assert reply.loss is not None
 
 
-def test_the_gradient_does_not_depend_on_what_the_client_says_of_the_task():
+def test_the_gradient_does_not_depend_on_the_clients_output_gradient():
     gradients = []
     for said in (torch.zeros(5, 2), torch.randn(5, 2)):
         hijacker = make()
@@ -90,7 +90,7 @@ def test_the_pilot_makes_codes_as_the_client_does(codec):
 
 
 def test_a_code_with_places_is_refused():
-    with pytest.raises(ConfigError, match="values alone, not 'topk'"):
+    with pytest.raises(ConfigError, match="without side information, got 'topk'"):
         make(codec="topk", ratio=3)
 
 

@@ -36,7 +36,7 @@ def rows(batches, step):
 
 @settings(deadline=None, max_examples=60)
 @given(ratio=st.floats(0.01, 1), size=st.integers(1, 40), step=st.integers(0, 99))
-def test_so_many_samples_are_marked_and_relabelled_and_no_others(ratio, size, step):
+def test_the_share_of_samples_is_marked_and_relabelled_and_no_others(ratio, size, step):
     marked, relabelled = rows(poisoned(ratio, size), step)
     assert torch.equal(marked, relabelled)
     assert abs(int(marked.sum()) - ratio * size) < 1
@@ -50,7 +50,7 @@ def test_the_share_is_exact_on_average():
 
 @settings(deadline=None, max_examples=30)
 @given(steps=st.lists(st.integers(0, 50), max_size=6))
-def test_a_step_is_poisoned_alike_whatever_was_asked_before(steps):
+def test_a_step_is_poisoned_the_same_after_any_earlier_steps(steps):
     used = poisoned(0.4)
     for step in steps:
         for before, now in zip(

@@ -1,24 +1,15 @@
 """The command line in this process, with settings that take no time."""
 
-import functools
 import threading
 
 import pytest
-from sklearn import datasets
 from typer.testing import CliRunner
 
 from lightsplit.cli.app import app
 from lightsplit.data import folder
 
 QUICK = ["--train-limit", "60", "--test-limit", "20", "--clients", "3"]
-QUICK += ["--batch-size", "10", "--epochs", "2"]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _digits_are_parsed_once():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(datasets, "load_digits", functools.cache(datasets.load_digits))
-        yield
+QUICK += ["--batch-size", "10", "--epochs", "2", "--turn-steps", "1"]
 
 
 @pytest.fixture(scope="session")
@@ -52,7 +43,9 @@ def refused(lightsplit):
     def call(*arguments):
         result = lightsplit(*arguments, code=1)
         assert result.stdout == ""
-        assert result.stderr.startswith("error: ")
+        warnings, found, _ = result.stderr.partition("error: ")
+        assert found, result.stderr
+        assert all("WARNING" in one for one in warnings.splitlines()), result.stderr
         assert result.stderr.count("error:") == 1
         assert "Traceback" not in result.stderr
         return result.stderr.strip()

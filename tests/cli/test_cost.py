@@ -14,13 +14,13 @@ def test_the_usual_codecs_are_compared(lightsplit):
 def test_json_has_the_bytes_and_operations_of_one_codec(lightsplit):
     options = ["--dataset", "digits", "--codec", "topk", "--samples", 100]
     (entry,) = json.loads(lightsplit("cost", *options, "--json").stdout)
-    assert entry["experiment"]["codec"] == "topk"
+    assert entry["experiment"]["codec"]["name"] == "topk"
     assert entry["traffic"]["samples"] == 500
     assert entry["traffic"]["bytes"]["total"] > 0
     assert entry["computation"]["client"]["forward_flops"] > 0
 
 
-def test_what_is_foreseen_is_what_train_counts(lightsplit, quick, tmp_path):
+def test_the_forecast_equals_the_bytes_that_train_counts(lightsplit, quick, tmp_path):
     out = ["--out", tmp_path / "run", "--json"]
     record = json.loads(lightsplit("train", *quick, "--ratio", 16, *out).stdout)
     (entry,) = json.loads(lightsplit("cost", *quick, "--ratio", 16, "--json").stdout)
@@ -31,5 +31,30 @@ def test_what_is_foreseen_is_what_train_counts(lightsplit, quick, tmp_path):
     "options",
     [["--codec", "raw", "--ratio", "8"], ["--clients", "9999"], ["--cut", "l3"]],
 )
-def test_what_cannot_be_is_refused(refused, options):
+def test_invalid_settings_are_refused(refused, options):
     refused("cost", *options)
+
+
+FLAT_TASK = """
+import torch
+from torch import nn
+from lightsplit import Task
+
+
+def task():
+    return Task(
+        model=lambda: nn.Sequential(nn.Linear(4, 64), nn.ReLU(), nn.Linear(64, 2)),
+        example=lambda: (torch.zeros(2, 4), torch.zeros(2).long()),
+        head_until="0",
+        tail_from="2",
+    )
+"""
+
+
+def test_a_usual_codec_that_does_not_fit_the_cut_is_left_out(lightsplit, tmp_path):
+    file = tmp_path / "flat.py"
+    file.write_text(FLAT_TASK)
+    shown = lightsplit("cost", "--task", file, "--samples", 100)
+    assert "left out: learned-1x1 8x: learned-1x1 needs a shape" in shown.stderr
+    assert "topk 8x" in shown.stdout
+    assert "learned-1x1" not in shown.stdout

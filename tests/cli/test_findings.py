@@ -10,7 +10,7 @@ pytestmark = pytest.mark.slow
 ATTACK = ["--trigger", "badnets", "--malicious-clients", "1", "--poison-ratio", 1.0]
 
 
-def test_a_flag_is_told_during_the_run_and_summed_up_after_it(
+def test_a_flag_is_reported_during_the_run_and_in_the_summary(
     lightsplit, quick, tmp_path
 ):
     watch = ["--detector", "cosine-code", "--threshold", 0.01, "--on-flag", "skip"]
@@ -21,7 +21,9 @@ def test_a_flag_is_told_during_the_run_and_summed_up_after_it(
         assert text in result.stdout
 
 
-def test_of_several_detectors_each_is_told_by_its_name(lightsplit, quick, tmp_path):
+def test_flags_of_several_detectors_have_the_detectors_names(
+    lightsplit, quick, tmp_path
+):
     watch = ["--detector", "cosine-code,cosine-output", "--threshold", 0.01]
     result = lightsplit("train", *quick, *ATTACK, *watch, "--out", tmp_path / "run")
     assert "round 2: cosine-code flagged client" in result.stderr
@@ -50,13 +52,15 @@ def test_a_run_that_a_detector_ends_has_its_own_exit_code(lightsplit, quick, tmp
     assert "the run ends" in result.stderr
 
 
-def test_nothing_is_said_of_backdoors_where_nobody_asked(lightsplit, quick, tmp_path):
+def test_the_summary_has_no_backdoor_lines_without_a_backdoor(
+    lightsplit, quick, tmp_path
+):
     result = lightsplit("train", *quick, "--out", tmp_path / "run")
     assert "backdoor" not in result.output
     assert "flagged" not in result.output
 
 
-def test_alarms_and_what_the_server_read_are_summed_up(lightsplit, quick, tmp_path):
+def test_alarms_and_the_hijackers_error_are_in_the_summary(lightsplit, quick, tmp_path):
     flags = ["--hijack", "--inspector", "scrutinizer", "--out", tmp_path / "run"]
     result = lightsplit("train", *quick, *flags)
     assert "none (scrutinizer)" in result.stdout

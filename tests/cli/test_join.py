@@ -11,12 +11,13 @@ from rich.console import Console
 
 from lightsplit.cli import console
 from lightsplit.cli.join import Bar, _leaving
+from lightsplit.deployment.endpoint import Endpoint
 from lightsplit.errors import TransportError
-from lightsplit.experiments import make_experiment
+from lightsplit.experiments import from_settings
 from lightsplit.experiments.deploy import Standing, serve_experiment
 from lightsplit.protocol.control import Finished, Grant
 from lightsplit.results import RunFolder
-from lightsplit.training.network import Endpoint
+from lightsplit.runtime import Secret
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +42,7 @@ def server(tmp_path):
 
         def run():
             state.record = serve_experiment(
-                make_experiment({**ALONE, "epochs": 1}),
+                from_settings({**ALONE, "epochs": 1}),
                 RunFolder(tmp_path / "server"),
                 Endpoint("127.0.0.1:0"),
                 watch=watch,
@@ -96,9 +97,9 @@ def test_a_trained_run_classifies_the_test_set(lightsplit, server, tmp_path):
     assert rows[0] == ["sample", "prediction", "label"]
     assert len(rows) == 1 + figures["samples"]
     right = sum(prediction == label for _, prediction, label in rows[1:])
-    assert right / figures["samples"] == figures["accuracy"]
-    text = f"{figures['accuracy']:.2%} of 20 samples right\n"
-    assert lightsplit(*ask).stdout == text
+    assert right / figures["samples"] == pytest.approx(figures["accuracy"])
+    text = f"20 samples: loss {figures['loss']:.4g}, accuracy {figures['accuracy']:.2%}"
+    assert lightsplit(*ask).stdout == f"{text}\n"
 
 
 NOBODY = ["--address", "127.0.0.1:9"]
@@ -111,6 +112,7 @@ NOBODY = ["--address", "127.0.0.1:9"]
         (["--address", "10.1.2.3:7443"], "needs certificates"),
         ([*NOBODY, "--clients", 2], "a key is needed"),
         ([*NOBODY, "--key", "/nowhere"], "cannot read /nowhere"),
+        ([*NOBODY, "--secret", "/nowhere"], "cannot read /nowhere"),
         ([*NOBODY, "--certs", "/nowhere"], "cannot read /nowhere/"),
         ([*NOBODY, "--name", "../x", "--certs", "x"], "a client's name has"),
     ],
@@ -118,6 +120,44 @@ NOBODY = ["--address", "127.0.0.1:9"]
 def test_a_mistake_is_one_line(flags, text, refused, tmp_path):
     command = ["join", *FLAGS, "--state", tmp_path, "--give-up-seconds", 0]
     assert text in refused(*command, *flags)
+
+
+@pytest.mark.parametrize("command", ["join", "predict"])
+@pytest.mark.parametrize(
+    ("content", "mode", "text"),
+    [
+        ("", 0o600, "is not a client's secret"),
+        ("lightsplit-key-1:AAAA\n", 0o600, "is not a client's secret"),
+        ("lightsplit-secret-1:1\n", 0o644, "chmod 600"),
+    ],
+)
+def test_a_bad_secret_is_refused_before_anything_is_written(
+    command, content, mode, text, refused, tmp_path
+):
+    file, state = tmp_path / "my.secret", tmp_path / "alice"
+    file.write_text(content)
+    file.chmod(mode)
+    assert text in refused(command, *FLAGS, *NOBODY, "--secret", file, "--state", state)
+    assert file.read_text() == content
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_client_that_is_not_let_in_leaves_no_secret(refused, server, tmp_path):
+    state = tmp_path / "alice"
+    address = server().address
+    refused(*("join", *FLAGS, "--address", address, "--seed", 1, "--state", state))
+    assert not state.exists()
+
+
+def test_a_client_keeps_its_secret_between_its_starts(lightsplit, server, tmp_path):
+    started, state = server(), tmp_path / "alice"
+    join = ["join", *FLAGS, "--state", state, "--json"]
+    lightsplit(*join, "--address", started.address)
+    started.thread.join(60)
+    kept = Secret.load(state / "secret")
+    assert not kept.is_seed
+    lightsplit(*join, "--address", server().address)  # the run is over: it may go
+    assert Secret.load(state / "secret") == kept
 
 
 def test_another_contract_is_refused_with_both_values(refused, server, tmp_path):
@@ -162,7 +202,7 @@ def test_the_bar_is_drawn_as_things_stand(terminal):
     assert all(text in last for text in ("12/12", "4.0 KiB"))
 
 
-def test_a_server_that_is_away_is_told_once_each_time(terminal):
+def test_each_absence_of_the_server_is_reported_once(terminal):
     refused, stops = TransportError("host:1: refused [x]"), TransportError("it stops")
     with Bar(is_hidden=True) as bar:
         for error in (refused, refused, stops):

@@ -28,7 +28,7 @@ def test_an_existing_file_is_kept_with_one_line_and_exit_code_1(tmp_path):
     result = keys(tmp_path / "head.key")
     assert result.exit_code == 1
     assert len(result.stderr.splitlines()) == 1
-    assert "not overwritten" in result.stderr
+    assert "will not be overwritten" in result.stderr
     assert (tmp_path / "head.key").read_bytes() == before
 
 

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_every_part_is_listed_with_what_it_is(lightsplit, kind):
+def test_every_part_is_listed_with_its_description(lightsplit, kind):
     entries = json.loads(lightsplit("list", kind, "--json").stdout)
     assert list(entries) == KINDS[kind].names()
     assert all(all(facts.values()) for facts in entries.values())
@@ -28,9 +28,11 @@ def test_a_kind_must_be_given(lightsplit):
     lightsplit("list", code=2)
 
 
-def test_an_attack_is_listed_with_who_could_do_it_and_what_it_costs(lightsplit):
+def test_an_attack_is_listed_with_its_threat_model_and_cost(lightsplit):
     decoder = json.loads(lightsplit("list", "attacks", "--json").stdout)["decoder"]
     assert decoder["kind"] == "oracle"
+    assert decoder["abilities"] == "reconstructs"
+    assert decoder["options"].startswith("most_pairs, steps, most_steps, width")
     assert "who could do it" in decoder
     assert "cost" in decoder
 

@@ -1,4 +1,4 @@
-"""The command as a process of its own: what only a real one can show."""
+"""The command line as a real process: signals and exit codes."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def wait_for(path, process, seconds=60):
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_says_how_to_go_on_and_ends_like_an_undisturbed_one(
+def test_an_interrupted_run_prints_how_to_resume_and_ends_like_an_undisturbed_one(
     lightsplit, tmp_path
 ):
     stopped, whole = tmp_path / "stopped", tmp_path / "whole"
@@ -66,7 +66,7 @@ def test_a_process_prints_the_record_and_an_error_without_a_traceback(tmp_path):
 
 
 @pytest.mark.slow
-def test_grpc_keeps_its_own_word_on_an_error_to_itself(tmp_path):
+def test_grpc_does_not_log_an_error_that_we_report(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         command = [sys.executable, "-m", "lightsplit", "serve", "--clients", "2"]

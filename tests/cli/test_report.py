@@ -24,7 +24,7 @@ def test_a_page_and_its_figures_are_written(lightsplit, two_runs, tmp_path):
     assert (figures / "bytes.svg").exists()
 
 
-def test_what_was_left_out_is_told(lightsplit, two_runs, tmp_path):
+def test_runs_that_are_left_out_are_named(lightsplit, two_runs, tmp_path):
     record = two_runs / "raw" / "record.json"
     record.write_text(record.read_text()[:50])
     before = record.read_bytes()

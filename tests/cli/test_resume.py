@@ -29,7 +29,7 @@ def test_a_finished_run_is_finished(lightsplit, run):
     assert json.loads(result.stdout) == before
 
 
-def test_more_epochs_give_what_a_longer_run_gives(lightsplit, quick, run, tmp_path):
+def test_more_epochs_give_the_same_as_a_longer_run(lightsplit, quick, run, tmp_path):
     lightsplit("train", *quick, "--epochs", 3, "--out", tmp_path / "long")
     lightsplit("train", "--resume", run, "--epochs", 3)
     for name in ("experiment.toml", "model.safetensors"):
@@ -60,6 +60,10 @@ def test_a_place_that_is_no_run_is_refused(refused, run, place):
     assert "is not a run" in refused("train", "--resume", run.parent / place)
 
 
+def newest(run, pattern):
+    return max(run.glob(pattern))
+
+
 def test_a_run_without_a_checkpoint_starts_again(lightsplit, run):
     model = (run / "model.safetensors").read_bytes()
     shutil.rmtree(run / "checkpoint")
@@ -85,12 +89,12 @@ def test_a_run_without_a_checkpoint_starts_again(lightsplit, run):
     ],
 )
 def test_a_damaged_run_is_refused_by_name(refused, run, file, content):
-    next(run.glob(file)).write_bytes(content)
+    newest(run, file).write_bytes(content)
     assert str(run) in refused("train", "--resume", run)
 
 
 def test_tensors_of_another_model_are_refused(refused, run):
-    target = next(run.glob("checkpoint/step-*/server.safetensors"))
+    target = newest(run, "checkpoint/step-*/server.safetensors")
     shutil.copy(run / "model.safetensors", target)
     assert "does not fit" in refused("train", "--resume", run)
 
@@ -105,7 +109,7 @@ def test_tensors_of_another_model_are_refused(refused, run):
     ids=["unknown counter", "too few clients", "no number"],
 )
 def test_counters_that_cannot_be_are_refused(refused, run, change):
-    file = next(run.glob("checkpoint/step-*/progress.json"))
+    file = newest(run, "checkpoint/step-*/progress.json")
     content = json.loads(file.read_text())
     file.write_text(json.dumps(content | {"progress": change(content["progress"])}))
     refused("train", "--resume", run)

@@ -13,11 +13,12 @@ from rich.live import Live
 from lightsplit.backdoors import Verdict
 from lightsplit.cli import serve as serve_module
 from lightsplit.cli.serve import Display
-from lightsplit.experiments import make_experiment
-from lightsplit.experiments.deploy import Membership, join_experiment
+from lightsplit.deployment.endpoint import Endpoint
+from lightsplit.deployment.join_options import JoinOptions
+from lightsplit.experiments import from_settings
+from lightsplit.experiments.deploy import join_experiment
 from lightsplit.results import RunFolder
-from lightsplit.training import Progress, checkpoint
-from lightsplit.training.network import Endpoint
+from lightsplit.runs import Progress, checkpoint_folder
 from lightsplit.transports import ByteMeter
 
 pytestmark = pytest.mark.slow
@@ -54,10 +55,11 @@ def client(on_listening, tmp_path):
         work = threading.Thread(
             target=join_experiment,
             args=(
-                make_experiment({**ALONE, "epochs": 1}),
+                from_settings({**ALONE, "epochs": 1}),
                 Endpoint(f"127.0.0.1:{port}"),
-                Membership("alice", tmp_path / "alice", give_up_seconds=20),
+                JoinOptions(state_folder=tmp_path / "alice", give_up_seconds=20),
             ),
+            kwargs={"name": "alice"},
         )
         threads.append(work)
         work.start()
@@ -86,7 +88,7 @@ def test_people_get_the_folder(lightsplit, tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_run_and_says_how_to_go_on(
+def test_a_signal_ends_the_run_and_prints_how_to_resume(
     number, lightsplit, on_listening, tmp_path
 ):
     on_listening(lambda _port: signal.raise_signal(number))
@@ -100,8 +102,8 @@ def test_a_signal_ends_the_run_and_says_how_to_go_on(
 def test_only_a_run_that_has_begun_is_called_saved(tmp_path):
     folder = RunFolder.create(tmp_path / "run")
     assert "nothing is saved" in serve_module._stopped(folder)
-    checkpoint.write(folder.checkpoint, 0, {}, {})
-    said = f"stopped and saved; go on with --resume {folder.path}"
+    checkpoint_folder.write(folder.checkpoint, 0, {}, {})
+    said = f"stopped and saved; resume with --resume {folder.path}"
     assert serve_module._stopped(folder) == said
 
 
@@ -146,14 +148,14 @@ def test_a_run_that_cannot_listen_leaves_its_folder_free(
         line = refused("serve", *FLAGS, *out, "--address", address)
     assert line == (
         f"error: cannot listen on {address}: Address already in use; "
-        "end what listens there, or take another port"
+        "stop the program that listens there, or use another port"
     )
     on_listening(lambda _port: signal.raise_signal(signal.SIGTERM))
     lightsplit("serve", *FLAGS, *out, code=143)
     assert (tmp_path / "run" / "experiment.toml").exists()
 
 
-def test_a_run_is_gone_on_with_under_its_own_settings(
+def test_a_run_resumes_with_its_own_settings(
     lightsplit, refused, on_listening, tmp_path
 ):
     on_listening(lambda _port: signal.raise_signal(signal.SIGTERM))
@@ -180,7 +182,7 @@ def coordinator():
             member("bob", 1, peer=object(), loss=0.25),
             member("carol", 2, peer=object()),
         ],
-        current_order=lambda: SimpleNamespace(client=1),
+        current_assignment=lambda: SimpleNamespace(client=1),
     )
 
 
@@ -192,7 +194,7 @@ def table_text(coordinator):
     return shown.get()
 
 
-def test_the_table_shows_who_does_what(coordinator):
+def test_the_table_shows_every_client_and_its_state(coordinator):
     text = table_text(coordinator)
     assert "score" not in text
     assert "turn 7, step 14, 2.0 steps/s" in text
@@ -218,16 +220,7 @@ def test_a_watched_run_shows_scores_flags_and_undone_turns(coordinator, capsys):
     assert said.count(told) == 1
 
 
-def test_the_rate_is_that_of_the_last_seconds():
-    rate = serve_module.Rate()
-    assert rate.at(100.0, 940) == 0.0  # done before this server was started
-    assert rate.at(102.0, 944) == 2.0
-    assert rate.at(109.0, 976) == 4.0
-    assert rate.at(112.5, 997) == 6.0  # since the last look
-    assert rate.at(200.0, 997) == 0.0
-
-
-def test_evaluations_are_told_once_and_those_of_an_earlier_server_are_not(
+def test_evaluations_are_printed_once_and_not_those_of_an_earlier_server(
     coordinator, capsys
 ):
     line = {"epoch": 1, "step": 7, "test_accuracy": 0.5, "test_loss": 1.25}
@@ -238,11 +231,11 @@ def test_evaluations_are_told_once_and_those_of_an_earlier_server_are_not(
     for _ in range(2):
         display.watch(coordinator, 1)
     said = capsys.readouterr().err
-    assert said.count("epoch 2, step 14: accuracy 50.00%, test loss 1.250\n") == 1
+    assert said.count("epoch 2, step 14: accuracy 50.00%, loss 1.25\n") == 1
     assert "epoch 1" not in said
 
 
-def test_a_log_says_who_came_and_who_went(coordinator, capsys):
+def test_a_log_names_clients_that_join_and_leave(coordinator, capsys):
     display = Display(None)
     display.watch(coordinator, 1)
     coordinator.members[0].peer = coordinator.members[1].peer

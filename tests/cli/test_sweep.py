@@ -1,5 +1,6 @@
 import fcntl
 import json
+import sys
 
 import pytest
 
@@ -32,20 +33,22 @@ def test_a_dry_run_shows_every_cell_and_its_cost_and_runs_none(
 ):
     shown = lightsplit("sweep", grid, "--dry-run", "--out", tmp_path / "out").stdout
     assert "A tiny grid" in shown
-    for codec in ("raw-1x", "lightsplit-f-8x", "lightsplit-f-16x"):
+    for codec in ("l2-raw-shared", "lightsplit-f-8x", "lightsplit-f-16x"):
         assert codec in shown
     assert "3 cells" in shown
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
-def test_a_sweep_leaves_records_and_tells_what_to_do_next(lightsplit, grid, tmp_path):
+def test_a_sweep_leaves_records_and_names_the_next_command(lightsplit, grid, tmp_path):
     out = ["--out", tmp_path / "out", "--workers", 1]
     said = lightsplit("sweep", grid, *out, "--set", "ratio=8", "--tensorboard").stdout
     assert "2 cells run" in said
     assert "lightsplit report" in said
     found = list((tmp_path / "out").glob("*/record.json"))
-    codecs = {json.loads(path.read_text())["experiment"]["codec"] for path in found}
+    codecs = {
+        json.loads(path.read_text())["experiment"]["codec"]["name"] for path in found
+    }
     assert codecs == {"raw", "lightsplit-f"}
     assert len(list((tmp_path / "out").glob("*/tensorboard/*"))) == 2
     again = lightsplit("sweep", grid, *out, "--set", "ratio=8", "--resume").stdout
@@ -57,7 +60,7 @@ def test_a_sweep_leaves_records_and_tells_what_to_do_next(lightsplit, grid, tmp_
 @pytest.mark.slow
 def test_a_failed_cell_is_listed_and_the_exit_code_says_so(lightsplit, grid, tmp_path):
     options = ["--out", tmp_path / "out", "--workers", 1]
-    options += ["--set", "train_limit=0", "--set", "weights=nofile"]
+    options += ["--set", "train_limit=60", "--set", "weights=nofile"]
     result = lightsplit("sweep", grid, *options, "--set", "ratio=8", code=1)
     assert "2 failed" in result.stdout
     assert result.stderr.count("nofile does not exist") == 2
@@ -73,12 +76,19 @@ def test_a_failed_cell_is_listed_and_the_exit_code_says_so(lightsplit, grid, tmp
         (["--scale", "paper"], "unknown scale 'paper'"),
     ],
 )
-def test_what_cannot_be_swept_is_refused_before_anything_is_made(
+def test_an_invalid_sweep_is_refused_before_any_file_is_made(
     refused, grid, tmp_path, options, reason
 ):
     message = refused("sweep", grid, "--out", tmp_path / "out", *options)
     assert reason in message
     assert not (tmp_path / "out").exists()
+
+
+def test_every_cell_gets_the_task_that_is_given(lightsplit, refused, grid):
+    shown = lightsplit("sweep", grid, "--task", "mnist", "--dry-run").stdout
+    assert "mnist-l2-raw-shared" in shown
+    assert "digits" not in shown
+    assert "unknown task 'nope'" in refused("sweep", grid, "--task", "nope")
 
 
 def test_an_unknown_sweep_is_refused_with_the_nearest(refused):
@@ -107,16 +117,15 @@ def test_two_sweeps_never_share_a_folder(refused, grid, tmp_path):
 def test_a_missing_extra_is_named_with_its_install_line(
     refused, grid, tmp_path, monkeypatch, extra, options
 ):
-    import sys
-
-    module = {"ray": "ray", "tensorboard": "torch.utils.tensorboard"}[extra]
-    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setitem(sys.modules, extra, None)
     message = refused("sweep", grid, "--out", tmp_path / "out", *options)
     assert f"pip install 'lightsplit[{extra}]'" in message
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_experiments_of_the_paper_are_listed_with_their_scales(lightsplit):
     entries = json.loads(lightsplit("list", "experiments", "--json").stdout)
     assert {"utility", "compaction", "clients", "lift-back"} <= entries.keys()
     assert {"unsplit", "sdar", "fora"} <= entries.keys()
-    assert all(facts["scales"] == "small, paper" for facts in entries.values())
+    assert all("small" in facts["scales"].split(", ") for facts in entries.values())
+    assert "paper" in entries["utility"]["scales"].split(", ")

@@ -1,10 +1,10 @@
 import pytest
 
 from lightsplit.cli.sweep_progress import SweepBars
-from lightsplit.experiments import make_experiment
+from lightsplit.experiments import from_settings
 from lightsplit.sweeps import Advance, Cell, Estimate, SweepState
 
-CELL = Cell(make_experiment({}))
+CELL = Cell(from_settings({}))
 COST = Estimate(steps=100, bytes=1, training_seconds=10, audit_seconds=90)
 
 
@@ -14,7 +14,7 @@ def bars():
 
 
 def state(*, steps, audit=""):
-    advance = Advance(CELL.key, steps, 100, accuracy=0.5, audit=audit)
+    advance = Advance(CELL.key, steps, 100, best=0.5, audit=audit)
     return SweepState({CELL.key: CELL}, running={CELL.key: advance})
 
 
@@ -25,10 +25,10 @@ def shown(bars, now):
 
 
 def test_a_cell_in_training_is_shown_with_its_best_accuracy(bars):
-    assert shown(bars, state(steps=3)) == (CELL.label, "best 50.00%")
+    assert shown(bars, state(steps=3)) == (CELL.label, "best accuracy 50.00%")
 
 
-def test_a_cell_under_attack_is_shown_with_what_its_audit_is_at(bars):
+def test_a_cell_under_attack_is_shown_with_the_current_attack(bars):
     title = f"{CELL.label}, audit: sdar-published"
     assert shown(bars, state(steps=3, audit="sdar-published")) == (title, "3%")
 

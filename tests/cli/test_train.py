@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from lightsplit.experiments import Experiment
+from lightsplit.experiments.parts import options_of_all
+from lightsplit.experiments.settings import FIELDS, known_settings
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +21,7 @@ def test_json_is_the_record_and_nothing_else(lightsplit, quick, tmp_path):
 
 def test_people_get_the_figures_and_the_folder(lightsplit, quick, tmp_path):
     result = lightsplit("train", *quick, "--out", tmp_path / "run")
-    for words in ("test accuracy", "ratio of the whole step", "hand off"):
+    for words in ("accuracy", "ratio of the whole step", "hand off"):
         assert words in result.stdout
     assert result.stdout.rstrip().endswith(str(tmp_path / "run"))
 
@@ -35,10 +36,12 @@ def test_without_out_every_run_gets_a_folder_of_its_own(
 
 
 def test_options_override_the_file(lightsplit, quick, tmp_path):
-    (tmp_path / "my.toml").write_text('codec = "topk"\nseed = 5\nmax_steps = 2\n')
+    (tmp_path / "my.toml").write_text(
+        '[codec]\nname = "topk"\n[training]\nseed = 5\nmax_steps = 2\n'
+    )
     options = [*quick, "--seed", 6, "--out", tmp_path / "run", "--json"]
     record = json.loads(lightsplit("train", tmp_path / "my.toml", *options).stdout)
-    assert (record["experiment"]["codec"], record["seed"]) == ("topk", 6)
+    assert (record["experiment"]["codec"]["name"], record["seed"]) == ("topk", 6)
     assert record["steps"] == 2
 
 
@@ -51,10 +54,12 @@ def test_the_file_of_a_run_repeats_it(lightsplit, quick, tmp_path):
 
 
 def test_a_switch_can_be_turned_off_again(lightsplit, quick, tmp_path):
-    (tmp_path / "my.toml").write_text("freeze_backbone = true\nmax_steps = 1\n")
+    (tmp_path / "my.toml").write_text(
+        "[split]\nfreeze_backbone = true\n[training]\nmax_steps = 1\n"
+    )
     options = [*quick, "--no-freeze-backbone", "--out", tmp_path / "run", "--json"]
     record = json.loads(lightsplit("train", tmp_path / "my.toml", *options).stdout)
-    assert record["experiment"]["freeze_backbone"] is False
+    assert record["experiment"]["split"]["freeze_backbone"] is False
 
 
 def test_an_existing_run_is_refused_and_left_as_it_was(
@@ -112,7 +117,7 @@ def test_a_folder_that_cannot_be_made_is_refused(refused, quick, tmp_path, place
         ["/"],
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(refused, quick, tmp_path, options):
+def test_invalid_options_are_refused_in_one_line(refused, quick, tmp_path, options):
     message = refused("train", *quick, *options, "--out", tmp_path / "run")
     assert "\n" not in message
     assert not list(tmp_path.glob("run/*"))
@@ -158,11 +163,14 @@ def test_extreme_settings_that_can_be_are_run(lightsplit, quick, tmp_path, optio
     ("content", "reason"),
     [
         ("= =", "is not a TOML file"),
-        ("codecs = 'raw'", "unknown setting 'codecs'"),
-        ("[codec]\nname = 'raw'", "codec: input should be a valid string"),
-        ("dataset = ['digits']", "dataset: input should be a valid string"),
-        ("seed = true", "seed: input should be a valid integer"),
-        ("clients = 2026-01-01", "clients: input should be a valid integer"),
+        ("[codecs]\nname = 'raw'", "my.toml: unknown table 'codecs'"),
+        ("[codec]\nname = 3", "codec.name: input should be a valid string"),
+        ("[task]\nname = ['digits']", "task.name: input should be a valid string"),
+        ("[training]\nseed = true", "training.seed: input should be a valid integer"),
+        ("[owners]\nclients = 2026-01-01", "clients: input should be a valid integer"),
+        ("codec = 'raw'", "my.toml: an experiment file has tables: instead of codec"),
+        ("clients = 2026-01-01", "write [owners] clients = 2026-01-01"),
+        ("freeze_backbone = true", "write [split] freeze_backbone = true"),
     ],
 )
 def test_a_damaged_experiment_file_is_refused(refused, tmp_path, content, reason):
@@ -171,7 +179,7 @@ def test_a_damaged_experiment_file_is_refused(refused, tmp_path, content, reason
     assert reason in refused("train", tmp_path / "my.toml", *out)
 
 
-def test_data_that_is_not_there_offline_says_what_to_put_where(
+def test_missing_data_offline_gives_an_error_that_lists_the_files_and_folder(
     refused, tmp_path, offline
 ):
     data = ["--dataset", "fashion-mnist", "--data-dir", tmp_path / "data"]
@@ -192,6 +200,11 @@ def test_a_full_disk_ends_in_one_line(refused, quick, tmp_path, monkeypatch):
 
 def test_help_shows_every_setting_and_its_description(lightsplit):
     text = " ".join(lightsplit("train", "--help").stdout.split())
-    for name, field in Experiment.model_fields.items():
-        assert f"--{name.replace('_', '-')}" in text
-        assert field.description.split(":")[0] in text
+    for name in known_settings():
+        assert name == "attack" or f"--{name.replace('_', '-')}" in text
+    for table in FIELDS.values():
+        for field in table.model_fields.values():
+            assert field.description.split(":")[0] in text
+    for kind in ("codec", "detector"):
+        for description in options_of_all(kind).values():
+            assert description.split(":")[0].split("``")[0] in text

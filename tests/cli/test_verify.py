@@ -97,8 +97,8 @@ def test_a_model_split_by_hand_needs_no_names(lightsplit):
         ("own_models:greedy", {}, "own_models:greedy failed: TypeError"),
         ("own_models:untrainable", {}, "cannot be trained"),
         ("own_models:net", {"head_until": ""}, "needs --head-until"),
-        ("own_models:net", {"input_shape": ""}, "--input-shape must be numbers"),
-        ("own_models:net", {"input_shape": "4,x"}, "--input-shape must be numbers"),
+        ("own_models:net", {"input_shape": ""}, "--input-shape must be integers"),
+        ("own_models:net", {"input_shape": "4,x"}, "--input-shape must be integers"),
         ("own_models:net", {"input_shape": "5"}, "refuses inputs of shape (16, 5)"),
         ("own_models:net", {"input_shape": "-4"}, "refuses inputs of shape"),
         ("own_models:net", {"head_until": "nothing"}, "head_until='nothing'"),
@@ -108,12 +108,28 @@ def test_a_model_split_by_hand_needs_no_names(lightsplit):
         ("tinycnn", {}, "are for module:function, got 'tinycnn'"),
     ],
 )
-def test_what_cannot_be_verified_is_refused_in_one_line(
-    refused, model, changes, reason
-):
+def test_an_unsuitable_model_is_refused_in_one_line(refused, model, changes, reason):
     message = refused(*arguments(model, **changes))
     assert reason in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--task", "digits", "--model", "tinycnn"], "are not for --task"),
+        (["--task", "digits", "--input-shape", "1,8,8"], "are not for --task"),
+        (["--task", "nothing.py"], "there is no task file"),
+        (["--task", "digits", "--head-until", "no"], "head_until='no'"),
+    ],
+)
+def test_what_does_not_fit_a_task_is_refused(refused, options, reason):
+    assert reason in refused("verify", *options)
+
+
+def test_a_task_is_verified_with_its_own_loss(lightsplit):
+    answer = lightsplit("verify", "--task", "digits", "--steps", 2, "--json").stdout
+    assert json.loads(answer)["is_same"] is True
 
 
 @pytest.mark.parametrize("options", [["--model", "nothing"], ["--cut", "l9"]])
@@ -128,6 +144,6 @@ def test_the_search_path_is_left_as_it_was(lightsplit):
 
 
 def test_a_difference_ends_with_code_one(lightsplit, monkeypatch):
-    monkeypatch.setattr("lightsplit.training.verification.TOLERANCE", -1.0)
+    monkeypatch.setattr("lightsplit.simulation.verification.TOLERANCE", -1.0)
     result = lightsplit(*arguments("own_models:net"), code=1)
     assert "does not equal" in result.stdout

@@ -57,7 +57,7 @@ def test_a_code_of_another_layout_is_refused(code):
         Layout(TensorSpec((2, 3))).check(code)
 
 
-def test_an_encoder_and_a_decoder_must_say_what_they_do():
+def test_an_encoder_and_a_decoder_must_implement_forward():
     with pytest.raises(NotImplementedError):
         Encoder()(torch.zeros(1, 1))
     with pytest.raises(NotImplementedError):

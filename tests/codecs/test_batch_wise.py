@@ -76,7 +76,7 @@ def test_the_layout_has_another_number_of_rows_than_the_batch(codec, batch_size)
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 7, 8])
-def test_what_comes_out_has_the_shape_of_what_went_in(codec, batch_size):
+def test_a_decoded_activation_has_the_shape_of_the_original(codec, batch_size):
     activation = torch.randn(batch_size, SIZE)
     assert codec.decoder(codec.encoder(activation)).shape == activation.shape
 

@@ -24,7 +24,7 @@ def test_coding_twice_is_coding_once(projection):
 
 
 @every_projection
-def test_what_is_lost_is_orthogonal_to_what_is_kept(projection):
+def test_the_lost_part_is_orthogonal_to_the_kept_part(projection):
     codec = make(projection=projection)
     activation = torch.randn(1, 6, 4, 2)
     lifted = codec.decoder(codec.encoder(activation))

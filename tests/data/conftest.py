@@ -1,4 +1,4 @@
-"""Small files in the published formats, and where the real ones may lie."""
+"""Small files in the published formats, and the folder of the real ones."""
 
 import os
 from pathlib import Path

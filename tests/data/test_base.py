@@ -45,7 +45,7 @@ def test_a_limit_keeps_n_different_samples_or_all(count, n, seed):
     assert kept == numbered(count).limit(n, seed).labels.tolist()
 
 
-def test_a_smaller_limit_keeps_a_part_of_what_a_larger_one_keeps():
+def test_a_smaller_limit_keeps_a_subset_of_a_larger_limits_samples():
     few, many = (set(numbered(50).limit(n, 3).labels.tolist()) for n in (5, 20))
     assert few < many
 

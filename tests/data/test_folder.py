@@ -63,7 +63,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", [n for n in DATASETS.names() if n != "digits"])
-def test_offline_the_user_learns_what_to_put_where(tmp_path, name):
+def test_offline_the_error_lists_the_files_and_their_folder(tmp_path, name):
     start = time.monotonic()
     with pytest.raises(MissingDataError) as caught:
         DATASETS.create(name, data_dir=tmp_path)

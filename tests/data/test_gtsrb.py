@@ -185,7 +185,10 @@ def cut_short(folder):
         (without_table, r"Test_GT\.zip: expected a table"),
         (without_column, r"Test_GT\.zip: expected a column 'Roi.X1'"),
         (with_a_short_row, r"Test_GT\.zip: cannot be read"),
-        (with_an_unknown_class, r"Test_GT\.zip: cannot be read: class 43"),
+        (
+            with_an_unknown_class,
+            r"Test_GT\.zip: cannot be read: expected a class below 43",
+        ),
         (with_a_broken_picture, r"Test_Images\.zip: cannot be read"),
         (cut_short, r"Test_Images\.zip: cannot be read"),
     ],

@@ -91,7 +91,7 @@ def test_the_training_between_batches_draws_as_if_there_were_no_loader(loader):
         assert states() == before
 
 
-def test_what_the_training_draws_does_not_change_the_batches():
+def test_random_draws_of_the_training_do_not_change_the_batches():
     batches = LoaderBatches(LOADERS["noisy"](), seed=0, client=0)
     quiet = [batches[step] for step in range(len(batches))]
     for step, expected in enumerate(quiet):
@@ -153,7 +153,7 @@ def test_after_an_error_of_the_users_own_the_same_step_can_be_asked_again():
 
 @pytest.mark.parametrize(
     ("loader", "reason"),
-    [([], "client 0 has no batches"), (iter("ab"), "must have a length, str_")],
+    [([], "client 0 has no batches"), (iter("ab"), "must have a length, but str_")],
 )
 def test_a_loader_without_a_length_is_refused(loader, reason):
     with pytest.raises(ConfigError, match=reason):

@@ -1,4 +1,4 @@
-"""The real files, where they are at hand."""
+"""The published files, if they are on this machine."""
 
 import pytest
 import torch
@@ -29,14 +29,14 @@ def test_mnist_has_its_published_class_counts(published):
     ]  # fmt: skip
 
 
-def test_fashion_mnist_has_as_many_of_each_class(published):
+def test_fashion_mnist_has_equally_many_images_of_each_class(published):
     fashion = read("fashion-mnist", published)
     assert counts(fashion.train, 10) == [6000] * 10
     assert counts(fashion.test, 10) == [1000] * 10
 
 
 @pytest.mark.parametrize(("name", "classes"), [("cifar10", 10), ("cifar100", 100)])
-def test_cifar_has_as_many_of_each_class(published, name, classes):
+def test_cifar_has_equally_many_images_of_each_class(published, name, classes):
     cifar = read(name, published)
     assert counts(cifar.train, classes) == [50_000 // classes] * classes
     assert counts(cifar.test, classes) == [10_000 // classes] * classes

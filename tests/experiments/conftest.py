@@ -4,9 +4,8 @@ import functools
 from types import SimpleNamespace
 
 import pytest
-from sklearn import datasets
 
-from lightsplit.experiments import build, make_experiment, run
+from lightsplit.experiments import build, from_settings, run
 from lightsplit.results import RunFolder
 
 SMALL = {
@@ -15,18 +14,12 @@ SMALL = {
     "clients": 3,
     "batch_size": 10,
     "epochs": 2,
+    "turn_steps": 1,
 }
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _digits_are_parsed_once():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(datasets, "load_digits", functools.cache(datasets.load_digits))
-        yield
-
-
 def make_small(**settings):
-    return make_experiment({**SMALL, **settings})
+    return from_settings({**SMALL, **settings})
 
 
 def finish_in(path, settings):

@@ -25,7 +25,7 @@ def test_a_run_without_a_trigger_or_detector_has_neither_record(finished):
     assert record["detection"] is None
 
 
-def test_the_record_says_what_was_planted_and_how_it_came_out(finished):
+def test_the_record_has_the_backdoor_and_its_success(finished):
     backdoor = finished(**ATTACK, target_class=2).record["backdoor"]
     assert backdoor["trigger"] == "badnets"
     assert backdoor["malicious_clients"] == [1]
@@ -52,12 +52,12 @@ def test_the_record_holds_the_last_verdict(finished):
     assert detection["undone_turns"] == [0, 0, 0]
 
 
-def test_the_record_holds_what_the_other_detectors_saw(finished):
+def test_the_record_holds_the_verdicts_of_the_other_detectors(finished):
     settings = {**ATTACK, "epochs": 2}
     both = finished(**settings, detector="cosine-code, cosine-output").record
     first = finished(**settings, detector="cosine-code").record["detection"]
     other = finished(**settings, detector="cosine-output").record["detection"]
-    assert both["experiment"]["detector"] == "cosine-code,cosine-output"
+    assert list(both["experiment"]["detector"]) == ["cosine-code", "cosine-output"]
     assert first["others"] == []
     assert {**both["detection"], "others": []} == first
     (seen,) = both["detection"]["others"]
@@ -104,14 +104,15 @@ def test_private_heads_are_measured_by_the_honest_clients(make_job):
         ({"malicious": 0.1}, "need a trigger"),
         ({"trigger": "badnet"}, "did you mean 'badnets'"),
         ({"detector": "cosine"}, "unknown detector 'cosine'"),
-        ({"detector": "contra,safesplit"}, "can only stand alone"),
+        ({"detector": "contra,safesplit"}, "must be the only detector"),
         ({"on_flag": "skip"}, "needs a detector"),
         ({"trigger": "badnets", "malicious": 4}, "whole number up to 3"),
         ({"trigger": "badnets", "poison_ratio": 0.0}, "poison_ratio"),
-        ({"trusted_client": 3}, "from 0 to 2, got 3"),
+        ({"detector": "fltrust", "trusted_client": 3}, "from 0 to 2, got 3"),
+        ({"trusted_client": 1}, "trusted_client is not a setting of detector none"),
         (
             {"detector": "contra", "on_flag": "skip", "hand_off": "int8"},
-            "needs hand_off fp32, got int8",
+            "got int8 and travels",
         ),
     ],
 )
@@ -125,7 +126,7 @@ def test_settings_that_do_not_fit_together_are_refused(small, settings, reason):
     [
         ({"trigger": "badnets", "target_class": 10}, "from 0 to 9, got 10"),
         ({"detector": "cosine-output", "topology": "vanilla"}, "vanilla"),
-        ({"detector": "contra", "sides": "one"}, "sides: not a setting"),
+        ({"detector": "contra", "sides": "one"}, "sides is not a setting"),
     ],
 )
 def test_settings_that_the_parts_do_not_have_are_refused(make_job, settings, reason):
@@ -140,7 +141,7 @@ def test_rounded_and_shortened_messages_are_judged_too(finished, detector):
 
 
 def test_a_trigger_alone_makes_a_tenth_of_the_clients_malicious(small):
-    assert small(trigger="badnets").malicious == 0.1
+    assert small(trigger="badnets").backdoor.malicious == 0.1
     assert len(small(trigger="badnets", clients=3).malicious_indices()) == 1
 
 
@@ -155,7 +156,12 @@ def test_a_poisoned_run_trains_on_other_samples(finished):
 
 @pytest.mark.slow
 def test_a_patch_is_learned_and_its_client_is_found_on_the_digits(finish):
-    settings = {"train_limit": 0, "test_limit": 0, "clients": 10, "batch_size": 16}
+    settings = {
+        "train_limit": None,
+        "test_limit": None,
+        "clients": 10,
+        "batch_size": 16,
+    }
     done = finish(
         **settings, trigger="badnets", detector="cosine-code", twin=True, epochs=3
     )

@@ -11,6 +11,8 @@ from lightsplit.errors import ConfigError
 @pytest.mark.parametrize("topology", ["u", "vanilla"])
 @pytest.mark.parametrize("codec", CODECS.names())
 def test_every_codec_trains_in_every_arrangement(make_job, codec, topology, heads):
+    if (codec, topology) == ("none", "vanilla"):
+        pytest.skip("refused")
     job = make_job(codec=codec, topology=topology, heads=heads, max_steps=3)
     list(job.trainer.run())
     assert job.trainer.progress.steps == 3
@@ -51,10 +53,10 @@ def test_every_sample_is_held_by_one_client(make_job):
 
 def test_a_small_alpha_skews_the_labels_more_than_none(make_job):
     def spread(alpha):
-        counts = make_job(alpha=alpha, train_limit=0).histogram.double()
+        counts = make_job(alpha=alpha, train_limit=None).histogram.double()
         return (counts / counts.sum(1, keepdim=True)).var(0).mean()
 
-    assert spread(0.1) > 4 * spread(0.0)
+    assert spread(0.1) > 4 * spread("iid")
 
 
 def test_limits_are_kept(make_job):
@@ -63,7 +65,7 @@ def test_limits_are_kept(make_job):
     assert sum(len(labels) for _, labels in job.trainer._test) == 7
 
 
-def test_the_contract_says_what_was_built(make_job):
+def test_the_contract_describes_the_built_parts(make_job):
     job = make_job(ratio=5)
     contract = job.contract
     assert contract.activation_shape == (16, 8, 8)
@@ -83,14 +85,14 @@ def test_another_experiment_has_another_contract(make_job, change):
     ("settings", "reason"),
     [
         ({"codec": "raw", "ratio": 8}, "raw does not compress"),
-        ({"codec": "raw", "projection": "haar"}, "unknown raw option 'projection'"),
-        ({"codec": "raw", "scale": "jl"}, "unknown raw option 'scale'"),
-        ({"codec": "topk", "hidden": 4}, "unknown topk option 'hidden'"),
+        ({"codec": "raw", "projection": "haar"}, "'raw' has no option 'projection'"),
+        ({"codec": "raw", "scale": "jl"}, "'raw' has no option 'scale'"),
+        ({"codec": "topk", "hidden": 4}, "'topk' has no option 'hidden'"),
         ({"ratio": 1e9}, "leaves nothing of 1024 values"),
         ({"ratio": 0.5}, "ratio must be at least 1"),
         (
             {"model": "resnet18"},
-            r"resnet18 takes .*\(3, 32, 32\), digits has \(1, 8, 8",
+            r"resnet18 takes .*\(3, 32, 32\), but digits has \(1, 8, 8",
         ),
         ({"clients": 5000}, "need 10000 samples, got 60"),
         ({"train_limit": 1}, "3 clients with at least 2 samples"),
@@ -122,3 +124,14 @@ def test_amsgrad_is_adam_with_its_peaks_kept(make_job):
     optimizer = make_job(optimizer="amsgrad").trainer.clients[0].side.optimizer
     assert type(optimizer) is torch.optim.Adam
     assert optimizer.defaults["amsgrad"]
+
+
+@pytest.mark.parametrize("codec", ["lightsplit-f", "lightsplit-l"])
+def test_the_projection_can_have_a_seed_of_its_own(codec, make_job):
+    """R is that of a run with the other seed; weights and data stay the same."""
+    own, other = make_job(codec=codec, seed=1), make_job(codec=codec, seed=3)
+    mixed = make_job(codec=codec, seed=1, projection_seed=3)
+    assert mixed.codec.fingerprint == other.codec.fingerprint
+    assert mixed.codec.fingerprint != own.codec.fingerprint
+    first, second = own.parts.head.state_dict(), mixed.parts.head.state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in first)

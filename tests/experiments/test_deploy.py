@@ -5,16 +5,14 @@ import threading
 import pytest
 from safetensors.torch import load_file
 
+from lightsplit.deployment.endpoint import Endpoint
+from lightsplit.deployment.join_options import JoinOptions
 from lightsplit.errors import ConfigError, RunError, TransportError
 from lightsplit.experiments import deploy
-from lightsplit.experiments.deploy import (
-    Membership,
-    join_experiment,
-    predict_experiment,
-    serve_experiment,
-)
+from lightsplit.experiments.deploy import join_experiment, serve_experiment
+from lightsplit.experiments.prediction import predict_experiment
 from lightsplit.results import RunFolder
-from lightsplit.training.network import Endpoint
+from lightsplit.runtime import Secret
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +77,24 @@ def serve(tmp_path):
 
 @pytest.fixture
 def me(tmp_path):
-    return Membership("alice", tmp_path / "alice", give_up_seconds=10)
+    """A client with the run's seed for its secret: what it draws is drawn here too."""
+    return JoinOptions(
+        secret=Secret(0), state_folder=tmp_path / "alice", give_up_seconds=10
+    )
+
+
+def test_objectives_are_shown_to_the_client_and_not_told_to_the_server(
+    serve, me, small
+):
+    experiment = small(**ALONE, wcc=0.01)
+    with serve(experiment) as service:
+        figures = join_experiment(experiment, service.endpoint, me, name="alice")
+        record = service.wait()
+    assert figures["objectives"]["wcc"] > 0
+    assert "objectives" not in record
+    history = service.coordinator.progress.history
+    assert history
+    assert not any("objectives" in line for line in history)
 
 
 def test_one_client_over_the_network_is_the_run_in_one_process(
@@ -88,7 +103,11 @@ def test_one_client_over_the_network_is_the_run_in_one_process(
     experiment, orders = small(**ALONE), []
     with serve(experiment) as service:
         figures = join_experiment(
-            experiment, service.endpoint, me, watch=lambda *seen: orders.append(seen)
+            experiment,
+            service.endpoint,
+            me,
+            name="alice",
+            watch=lambda *seen: orders.append(seen),
         )
         record = service.wait()
     alone = finish(**ALONE)
@@ -120,6 +139,23 @@ def test_one_client_over_the_network_is_the_run_in_one_process(
     assert "clients" in RunFolder(tmp_path / "server").read_record()
 
 
+@pytest.mark.parametrize("has_sides", [True, False])
+def test_joining_a_finished_run_again_keeps_the_trained_side(
+    has_sides, serve, me, small, tmp_path
+):
+    experiment = small(**ALONE)
+    with serve(experiment) as service:
+        join_experiment(experiment, service.endpoint, me, name="alice")
+    file = tmp_path / "alice" / "client.safetensors"
+    before = file.read_bytes()
+    for kept in (tmp_path / "alice").glob("side-*") if not has_sides else ():
+        kept.unlink()
+    with serve(experiment) as service:
+        figures = join_experiment(experiment, service.endpoint, me, name="alice")
+    assert figures["stopped_by"] == "schedule"
+    assert file.read_bytes() == before
+
+
 def test_a_server_that_is_stopped_leaves_no_record(serve, small, tmp_path):
     with serve(small(**ALONE)) as service:
         service.wants_stop = True
@@ -131,10 +167,10 @@ def test_a_server_that_is_stopped_leaves_no_record(serve, small, tmp_path):
 def test_predictions_come_with_their_labels(serve, me, small, finish, tmp_path):
     experiment = small(**ALONE)
     with serve(experiment) as service:
-        join_experiment(experiment, service.endpoint, me)
+        join_experiment(experiment, service.endpoint, me, name="alice")
         service.wait()
     with serve(experiment) as again:
-        predictions, labels = predict_experiment(
+        found = predict_experiment(
             experiment, again.endpoint, name="alice", folder=tmp_path / "alice"
         )
         again.wants_stop = True
@@ -142,14 +178,16 @@ def test_predictions_come_with_their_labels(serve, me, small, finish, tmp_path):
     assert again.record == service.record  # it was over: no byte of it is lost
     assert RunFolder(tmp_path / "server").read_record() == service.record
     accuracy = finish(**ALONE).record["test_accuracy"]
-    right = [p == label for p, label in zip(predictions, labels, strict=True)]
-    assert sum(right) / len(right) == accuracy
+    pairs = zip(found.predictions, found.labels, strict=True)
+    right = [prediction == label for prediction, label in pairs]
+    assert sum(right) / len(right) == pytest.approx(accuracy)
+    assert found.figures["accuracy"] == accuracy
 
 
 def test_a_sample_left_alone_is_refused_before_anyone_is_called(me, small, monkeypatch):
     monkeypatch.setattr(deploy.pieces, "check_single_samples", _refuse)
     with pytest.raises(ConfigError, match="one sample"):
-        join_experiment(small(**ALONE), Endpoint("127.0.0.1:9"), me)
+        join_experiment(small(**ALONE), Endpoint("127.0.0.1:9"), me, name="alice")
 
 
 def _refuse(batches, _modules):
@@ -159,16 +197,16 @@ def _refuse(batches, _modules):
 
 def test_a_server_that_is_not_there_is_a_clear_error(small, tmp_path):
     nobody = Endpoint("127.0.0.1:9")
-    member = Membership("alice", tmp_path, give_up_seconds=0)
+    me = JoinOptions(state_folder=tmp_path, give_up_seconds=0)
     with pytest.raises(TransportError, match=r"127\.0\.0\.1:9"):
-        join_experiment(small(**ALONE), nobody, member)
+        join_experiment(small(**ALONE), nobody, me, name="alice")
     with pytest.raises(TransportError, match=r"127\.0\.0\.1:9"):
         predict_experiment(small(**ALONE), nobody, name="alice")
 
 
 def test_plain_text_beyond_this_machine_is_refused(me, small, serve):
     with pytest.raises(ConfigError, match="needs certificates"):
-        join_experiment(small(**ALONE), Endpoint("10.0.0.1:7443"), me)
+        join_experiment(small(**ALONE), Endpoint("10.0.0.1:7443"), me, name="alice")
 
 
 def test_a_side_that_is_not_there_is_a_clear_error(small, tmp_path):

@@ -5,39 +5,50 @@ import pytest
 from lightsplit.cli.settings import resolve
 from lightsplit.codecs import OUTPUT_CODECS
 from lightsplit.errors import ConfigError
-from lightsplit.experiments import make_experiment, run
+from lightsplit.experiments import from_settings, make_experiment, run
 from lightsplit.experiments.presets import PRESETS, default_output_size
 from lightsplit.results import RunFolder, tensors
+
+
+def without_preset(experiment):
+    """Return the tables with everything in them but the preset's name."""
+    tables = experiment.tables()
+    return {
+        **tables,
+        "wire": {k: v for k, v in tables["wire"].items() if k != "preset"},
+    }
+
 
 every_preset = pytest.mark.parametrize("name", PRESETS)
 
 
 @every_preset
 def test_a_preset_is_resolved_into_settings_that_give_it_again(name):
-    experiment = make_experiment({"wire": name})
-    assert experiment.ratio == 32
-    again = make_experiment({**experiment.model_dump(), "wire": ""})
-    assert again.model_dump() == experiment.model_dump() | {"wire": ""}
+    experiment = from_settings({"wire": name})
+    assert experiment.codec.options["ratio"] == 32
+    plain = without_preset(experiment)
+    assert make_experiment(plain).tables() == plain
 
 
 @every_preset
-def test_what_is_given_takes_the_place_of_the_presets(name):
+def test_given_settings_override_the_presets(name):
     given = {"ratio": 8.0, "format": "int4", "output_codec": "projection"}
     given |= {"output_size": 20, "hand_off": "fp32"}
-    experiment = make_experiment({"wire": name, **given})
-    assert {key: getattr(experiment, key) for key in given} == given
+    experiment = from_settings({"wire": name, **given})
+    assert given.items() <= experiment.settings().items()
 
 
 def test_without_a_preset_nothing_is_compressed_further():
-    experiment = make_experiment({})
-    assert (experiment.format, experiment.output_codec) == ("fp32", "raw")
-    assert (experiment.ratio, experiment.output_size) == (8, 0)
-    assert experiment.hand_off == "fp32"
+    experiment = from_settings({})
+    assert (experiment.wire.format, experiment.output_codec.name) == ("fp32", "raw")
+    assert experiment.codec.options["ratio"] == 8
+    assert experiment.output_codec.options == {}
+    assert experiment.wire.hand_off == "fp32"
 
 
 def test_the_paper_is_the_default_at_32():
-    paper = make_experiment({"wire": "paper"}).model_dump()
-    assert make_experiment({"ratio": 32}).model_dump() == paper | {"wire": ""}
+    paper = from_settings({"wire": "paper"})
+    assert from_settings({"ratio": 32}).tables() == without_preset(paper)
 
 
 @pytest.mark.parametrize(("classes", "size"), [(2, 48), (43, 48), (49, 64), (100, 112)])
@@ -47,22 +58,19 @@ def test_a_shortened_output_has_room_for_every_class(classes, size):
 
 @every_preset
 def test_vanilla_training_sends_no_output(name):
-    experiment = make_experiment({"wire": name, "topology": "vanilla"})
-    assert experiment.output_codec == "raw"
+    experiment = from_settings({"wire": name, "topology": "vanilla"})
+    assert experiment.output_codec.name == "raw"
     with pytest.raises(ConfigError, match="no output crosses the wire in vanilla"):
-        make_experiment({"topology": "vanilla", "output_codec": "linear"})
+        from_settings({"topology": "vanilla", "output_codec": "linear"})
 
 
 def test_another_preset_on_the_command_line_replaces_that_of_the_file(tmp_path):
     path = tmp_path / "experiment.toml"
-    path.write_text(make_experiment({"wire": "max", "clients": 2}).to_toml())
+    path.write_text(from_settings({"wire": "max", "clients": 2}).to_toml())
     changed = resolve(path, {"wire": "lean"})
-    assert (
-        changed.model_dump()
-        == make_experiment({"wire": "lean", "clients": 2}).model_dump()
-    )
+    assert changed == from_settings({"wire": "lean", "clients": 2})
     kept = resolve(path, {"epochs": 7})
-    assert kept.wire == "max"
+    assert kept.wire.preset == "max"
 
 
 @pytest.mark.parametrize(
@@ -73,14 +81,15 @@ def test_another_preset_on_the_command_line_replaces_that_of_the_file(tmp_path):
         ({"format": "code=int8,cod=int8"}, "unknown message 'cod'"),
         ({"rounding": "up"}, "unknown rounding 'up'"),
         ({"output_codec": "short"}, "unknown output codec 'short'"),
-        ({"output_size": 5}, "output_size must be 0, got 5"),
+        ({"output_size": 5}, "'raw' sends the whole output: it takes no size, got 5"),
+        ({"output_codec": "linear", "output_size": 0}, "must be at least 1, got 0"),
         ({"hand_off": "int4"}, "hand_off"),
         ({"format": 3}, "format"),
     ],
 )
 def test_wire_settings_that_cannot_be_are_refused_with_those_that_can(settings, said):
     with pytest.raises(ConfigError, match=said):
-        make_experiment(settings)
+        from_settings(settings)
 
 
 @pytest.mark.parametrize("name", OUTPUT_CODECS.names())

@@ -37,7 +37,7 @@ def test_a_part_of_a_model_leaves_the_rest_alone(model, file):
 
 def test_names_that_the_model_does_not_have_are_shown_not_skipped(model, file):
     path = file({f"layer{i}": torch.zeros(1) for i in range(7)})
-    with pytest.raises(ConfigError, match=r"not in the model: layer0.* and 2 more"):
+    with pytest.raises(ConfigError, match=r"unknown to the model: layer0.* and 2 more"):
         load_weights(model, path)
 
 

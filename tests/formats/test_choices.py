@@ -44,7 +44,7 @@ def test_there_is_one_text_for_one_choice():
         ("int8,fp32", "expected one wire format or message=name pairs, got 'int8'"),
     ],
 )
-def test_what_cannot_be_chosen_is_refused_with_what_can(text, said):
+def test_an_invalid_choice_is_refused_with_the_valid_ones(text, said):
     with pytest.raises(ConfigError, match=said):
         parse(text)
 

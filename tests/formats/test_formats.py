@@ -1,4 +1,4 @@
-"""What every format keeps: shapes, bytes, bounds, refusals."""
+"""The contract of every format: shapes, bytes, bounds, refusals."""
 
 import math
 
@@ -78,7 +78,7 @@ def test_fp32_is_the_very_tensor(write, pass_through):
 
 @lossy
 @every_rounding
-def test_what_is_read_has_the_shape_of_what_was_written(pass_through, name, rounding):
+def test_the_values_read_have_the_shape_of_those_written(pass_through, name, rounding):
     values = torch.randn(3, 5, 3)
     assert pass_through(name, values, rounding).shape == values.shape
 
@@ -187,7 +187,7 @@ def test_a_received_scale_that_leads_beyond_float32_is_refused(
 @settings(max_examples=50, deadline=None)
 @given(data=st.binary(min_size=12, max_size=12), scale=floats)
 @every_rounding
-def test_whatever_comes_as_int4_reads_as_finite_numbers_or_is_refused(
+def test_any_int4_bytes_read_as_finite_numbers_or_are_refused(
     make_rounding, rounding, data, scale
 ):
     packed = torch.frombuffer(bytearray(data), dtype=torch.uint8).view(4, 3)

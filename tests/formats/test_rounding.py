@@ -18,7 +18,7 @@ def many(row):
 
 @pytest.mark.parametrize("rounding", ["stochastic", "dither"])
 @pytest.mark.parametrize("name", ["int8", "int4"])
-def test_what_is_read_is_right_on_average(pass_through, name, rounding):
+def test_the_values_read_are_right_on_average(pass_through, name, rounding):
     values = many([0.013, -0.5, 0.77, 1.0, -0.999, 0.31])
     read = pass_through(name, values, rounding)
     deviation = read.double().std(0) / DRAWS**0.5
@@ -68,7 +68,7 @@ def test_dither_errs_no_more_than_nearest_and_stochastic_more(pass_through):
     assert 1.5 * error["nearest"] < error["stochastic"] < 2.5 * error["nearest"]
 
 
-def test_both_ends_draw_alike_and_other_messages_otherwise():
+def test_both_ends_draw_the_same_numbers_and_other_messages_draw_others():
     shape = torch.Size((5, 7))
     mine, theirs = Stream(1, 0, 3, "code"), Stream(1, 0, 3, "code")
     assert torch.equal(mine.uniform(shape), theirs.uniform(shape))

@@ -1,4 +1,4 @@
-"""Codes and gradients on their way: sides kept, layouts told, gradients as sums."""
+"""Written codes and gradients: side tensors, layouts, and sums over rows."""
 
 import pytest
 import torch
@@ -44,7 +44,7 @@ def test_a_written_code_is_laid_out_as_predicted(codec, name, rows):
 
 
 @every_format
-def test_what_is_read_is_laid_out_like_the_code_and_near_it(codec, name):
+def test_a_code_read_back_has_the_same_layout_and_close_values(codec, name):
     formats, code = WireFormats(name), make_code(codec)
     read = formats.read(STAMP, formats.write(STAMP, code), codec.layout(5))
     codec.layout(5).check(read)
@@ -63,7 +63,7 @@ def test_only_int4_needs_the_layout(codec):
 
 
 @every_format
-def test_both_ends_read_the_same_and_another_step_is_drawn_anew(name):
+def test_both_ends_read_the_same_and_another_step_draws_new_numbers(name):
     formats = WireFormats(name, "dither", seed=3)
     other = WireFormats(name, "dither", seed=3)
     code, layout = Code(torch.randn(4, 6)), Layout(TensorSpec((4, 6)))
@@ -133,7 +133,7 @@ def test_the_texts_say_all_that_a_peer_must_know():
 
 @every_format
 @pytest.mark.parametrize("step", [None, 7])
-def test_an_attackers_model_sees_what_the_receiver_reads(codec, name, step):
+def test_an_attackers_model_sees_the_values_that_the_receiver_reads(codec, name, step):
     formats, code = WireFormats(name, "dither"), make_code(codec)
     stamp = STAMP._replace(step=step or 0, is_training=step is not None)
     expected = formats.read(stamp, formats.write(stamp, code), codec.layout(5)).values

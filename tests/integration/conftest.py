@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for lab
 from lab.processes import Cluster, Zygote
 from lab.runs import NAMES
 
+from lightsplit.runtime import Secret
 from lightsplit.transports.certificates import CertificateFolder
 from lightsplit.transports.sealing import SealingKey
 
@@ -48,10 +49,31 @@ def zygote(_zygote):
 
 @pytest.fixture
 def make_cluster(zygote, tmp_path):
-    """Return what makes a server and clients as processes, not yet started."""
+    """Return what makes a server and clients as processes, not yet started.
+
+    All clients have the run's seed for their secret: what they draw, one process draws.
+    """
 
     def make(settings, **options):
         SealingKey.generate().save(tmp_path / "clients.key")
-        return Cluster(zygote, tmp_path, settings=settings, **options)
+        known = tmp_path / "seed.secret"
+        Secret(settings.get("seed", 0)).save(known)
+        return Cluster(
+            zygote, tmp_path, settings=settings, **{"secret": known, **options}
+        )
 
     return make
+
+
+@pytest.fixture
+def run(zygote, tmp_path):
+    """Return what runs a command to its end and returns all that it printed."""
+
+    def run(*words, code=0):
+        log = tmp_path / f"{len(list(tmp_path.glob('*.log')))}.log"
+        process = zygote.start(log, *words)
+        assert process.wait(120) == code, process.text
+        assert "Traceback" not in process.text
+        return process.text
+
+    return run

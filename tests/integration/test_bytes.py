@@ -1,4 +1,4 @@
-"""What is counted is what travels: in one process, at both ends and on the socket."""
+"""The counted bytes travel: in one process, at both ends and on the socket."""
 
 import contextlib
 
@@ -29,7 +29,7 @@ def run_through_proxies(network):
     ],
     ids=str,
 )
-def test_the_socket_carries_what_is_counted(settings, certificates, tmp_path):
+def test_the_socket_carries_the_counted_bytes(settings, certificates, tmp_path):
     settings = {**BATCH_64, **settings}
     with Network(tmp_path, tls=certificates, **settings) as network:
         crossed = run_through_proxies(network)

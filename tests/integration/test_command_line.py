@@ -107,7 +107,7 @@ def checkpoint_after(cluster, step):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_server_asked_to_stop_saves_and_can_be_gone_on_with(number, started):
+def test_a_server_asked_to_stop_saves_and_can_be_resumed(number, started):
     settings = {"epochs": 8}
     cluster = started(settings, serve=["--checkpoint-every", 4])
     checkpoint_after(cluster, 8)

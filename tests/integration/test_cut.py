@@ -1,4 +1,4 @@
-"""Lines that break anywhere, in the middle of a message too: nothing is lost."""
+"""Lines may break anywhere, even in the middle of a message: nothing is lost."""
 
 import contextlib
 

@@ -13,7 +13,7 @@ MATRIX = list(
         ("shared", "private"),
         ("raw", "lightsplit-f", "lightsplit-l"),
         ("u", "vanilla"),
-        (1, 2, 0),
+        (1, 2, "epoch"),
     )
 )
 THREE_BATCHES = {"train_limit": 144, "test_limit": 8, "epochs": 1}  # of each client
@@ -43,6 +43,15 @@ def test_three_clients_over_mutual_tls_leave_the_same_bits(
         *({"wire": name, "ratio": 8} for name in PRESETS),
         {"format": "int4", "rounding": "stochastic", "output_codec": "low-rank"},
         {"wire": "max", "topology": "vanilla", "turn_steps": 2},
+        {"codec": "lightsplit-b", "bits": 12, "format": "int8"},
+        {"codec": "lightsplit-b", "bits": 5, "topology": "vanilla"},
+        {"codec": "fsq", "values": 3, "levels": 5, "wire": "max"},
+        {
+            "codec": "lightsplit-b",
+            "objective": ("class-codes", "conditional-entropy", "bit-flips"),
+        },
+        {"codec": "raw", "objective": ("cem",)},
+        {"codec": "raw", "gradients": "none", "objective": ("class-codes",)},
     ],
     ids=str,
 )
@@ -79,6 +88,20 @@ def test_a_run_ends_where_it_ends_in_one_process(heads, more, tmp_path):
 
 
 @pytest.mark.parametrize("heads", ["shared", "private"])
+def test_clients_that_send_nothing_leave_the_same_weights(heads, tmp_path):
+    settings = {"codec": "none", "heads": heads, **THREE_BATCHES}
+    expected = reference(**settings)
+    with Network(tmp_path, **settings) as network:
+        network.join_all()
+        got = network.finish()
+    assert got.bytes == expected.bytes
+    assert (got.steps, got.client_steps) == (expected.steps, expected.client_steps)
+    for mine, theirs in zip(got.clients, expected.clients, strict=True):
+        assert mine.keys() == theirs.keys()
+        assert all(mine[name].equal(theirs[name]) for name in theirs)
+
+
+@pytest.mark.parametrize("heads", ["shared", "private"])
 def test_clients_that_report_nothing_train_the_same(heads, tmp_path):
     with Network(tmp_path, heads=heads) as network:
         network.join_all(reports=False)
@@ -95,3 +118,24 @@ def test_one_client_of_its_own_needs_no_key(tmp_path):
         network.join("alice", key=None)
         got = network.finish()
     assert_same_weights(got, reference(**settings))
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        {"lr_schedule": "cosine", "warm_up": 2, "clip": 0.5},
+        {"lr_schedule": "step", "lr_drops": "0.5", "heads": "private"},
+        {"accumulate": 2, "turn_steps": 2, "heads": "private", "clip": 0.1},
+        {"accumulate": 2, "turn_steps": "epoch", "topology": "vanilla"},
+        {"precision": "bf16", "augment": "crop,flip"},
+    ],
+    ids=str,
+)
+def test_every_recipe_leaves_the_same_bits(recipe, tmp_path):
+    settings = {**THREE_BATCHES, **recipe}
+    expected = reference(**settings)
+    with Network(tmp_path, **settings) as network:
+        network.join_all()
+        got = network.finish()
+    assert_same_weights(got, expected)
+    assert got.bytes == expected.bytes

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import torch
 from lab.faults import left_behind
-from lab.lines import streams
+from lab.lines import long_side, streams
 from lab.runs import NAMES, assert_same_weights, build_job, reference
 
 from lightsplit.codecs import Code
 from lightsplit.protocol import CodeMessage
-from lightsplit.protocol._pb import lightsplit_pb2 as pb
 from lightsplit.protocol.control import Hello, Ready, Refusal, TurnDone
-from lightsplit.protocol.wire import REFUSALS, to_frames
+from lightsplit.protocol.frames import REFUSALS, to_frames
 
 GROWTH_BYTES = 64 * 2**20
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -45,19 +44,6 @@ def garbage_streams(chance, contract, count):
     for _ in range(count):
         before = [hello] if chance.random() < 0.3 else []
         yield [*before, *(damaged(chance, valid) for _ in range(3))]
-
-
-def long_side(total, parts):
-    """Yield a sealed side of ``total`` bytes that nobody may send before its turn."""
-    head = b"\x4a" + bytes(
-        [total & 0x7F | 0x80, total >> 7 & 0x7F | 0x80, total >> 14 & 0x7F | 0x80]
-    )
-    head += bytes([total >> 21 & 0x7F | 0x80, total >> 28])
-    whole = len(head) + total
-    yield pb.Frame(part=pb.Part(total=whole, data=head)).SerializeToString()
-    for index in range(1, parts):
-        part = pb.Part(index=index, data=bytes(2**20))
-        yield pb.Frame(part=part).SerializeToString()
 
 
 def shout(port, chance, count):
@@ -90,7 +76,7 @@ def throw(port, contract, seed):
     return codes
 
 
-def test_garbage_is_refused_within_bounds_and_the_honest_run_goes_on(make_cluster):
+def test_garbage_is_refused_within_bounds_and_the_honest_run_continues(make_cluster):
     settings = {"epochs": 6}
     contract = build_job(**settings).contract
     cluster = make_cluster(settings, join=["--give-up-seconds", 30])

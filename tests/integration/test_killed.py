@@ -1,4 +1,4 @@
-"""kill -9 at any moment: started again, a run ends like one that was left alone."""
+"""After kill -9 at any moment, a restarted run ends like an undisturbed one."""
 
 import itertools
 import random
@@ -62,7 +62,7 @@ def test_ten_kills_change_nothing(victim, heads, long_cluster):
 
 
 @pytest.mark.slow
-def test_what_a_hand_off_left_with_a_client_outlives_kills_of_both_ends(long_cluster):
+def test_the_residuals_of_a_hand_off_survive_kills_of_both_ends(long_cluster):
     victims = itertools.cycle(["server", None])
     cluster = long_cluster("shared", wire="max")
     moments = run_with_kills(

@@ -1,4 +1,4 @@
-"""A real process, really killed: going on gives what an undisturbed run gives."""
+"""A training process that is killed and resumed ends like an undisturbed one."""
 
 import signal
 import subprocess
@@ -8,6 +8,7 @@ import time
 SETTINGS = [
     *("--train-limit", "320", "--test-limit", "50", "--batch-size", "16"),
     *("--clients", "4", "--epochs", "3", "--projection", "dct", "--wcc", "0.01"),
+    *("--turn-steps", "1"),
 ]
 
 

@@ -15,9 +15,9 @@ from lab.runs import (
     reference,
 )
 
+from lightsplit.deployment.prediction import predicting
 from lightsplit.errors import ConfigError, RemoteError, SealError
 from lightsplit.protocol.control import Ready
-from lightsplit.training.prediction import predicting
 from lightsplit.transports.sealing import SealingKey
 
 
@@ -66,8 +66,13 @@ def test_a_wrong_key_and_a_missing_one_are_refused(finished):
         logits_over_the_wire(network, fresh, key=None)
 
 
-def test_private_heads_predict_with_the_clients_own_side(tmp_path):
-    settings = {"heads": "private", "epochs": 1}
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"codec": "lightsplit-l"}, {"codec": "lightsplit-l", "statistics": "batch"}],
+    ids=str,
+)
+def test_private_heads_predict_with_the_clients_own_side(more, tmp_path):
+    settings = {"heads": "private", "epochs": 1, **more}
     with Network(tmp_path, **settings) as network:
         network.join_all()
         network.finish()
@@ -81,8 +86,8 @@ def test_private_heads_predict_with_the_clients_own_side(tmp_path):
 
 
 def test_an_open_step_is_not_touched_by_a_prediction(tmp_path):
-    alone = build_job().trainer.server
-    with Network(tmp_path) as network:
+    alone = build_job(heads="private").trainer.server
+    with Network(tmp_path, heads="private") as network:
         callers = [Caller(network, name) for name in NAMES]
         alice = callers[0]
         for caller in callers:
@@ -91,12 +96,14 @@ def test_an_open_step_is_not_touched_by_a_prediction(tmp_path):
         alice.take()
         alice.call(alice.code(0))
         before = copied(network.server.side.state())
-        logits_over_the_wire(network, build_job())
+        logits_over_the_wire(network, build_job(heads="private"))
         assert_same_state(network.server.side.state(), before)
         got = alice.call(alice.gradient(0))
         alone.handle(alice.code(0))
         assert torch.equal(got.gradient, alone.handle(alice.gradient(0)).gradient)
-        logits_over_the_wire(network, build_job())  # the update is done before it
+        logits_over_the_wire(
+            network, build_job(heads="private")
+        )  # the update is done before it
         assert_same_state(network.server.side.state(), alone.side.state())
         for caller in callers:
             caller.line.close()
@@ -108,6 +115,7 @@ def test_predictions_all_through_a_run_do_not_change_it(tmp_path):
         network.join_all()
         client, inputs = client_of(job, 1)
         endpoint = network.endpoint("bob")
+        wait_until(lambda: network.coordinator.progress.turns, "the first turn")
         with predicting(
             client, network.contract, endpoint, name="bob", key=network.key
         ):
@@ -136,8 +144,8 @@ def test_a_prediction_takes_nobodys_seat_in_an_open_run(tmp_path):
 
 
 def test_a_line_that_broke_is_opened_again(tmp_path):
-    with Network(tmp_path) as network, Proxy(network.port) as proxy:
-        client, inputs = client_of(build_job())
+    with Network(tmp_path, heads="private") as network, Proxy(network.port) as proxy:
+        client, inputs = client_of(build_job(heads="private"))
         endpoint = network.endpoint("alice", proxy.port)
         with predicting(client, network.contract, endpoint, name="alice"):
             first = client.predict(inputs)
@@ -146,11 +154,12 @@ def test_a_line_that_broke_is_opened_again(tmp_path):
 
 
 def test_a_silent_line_for_prediction_is_cut_and_opened_again(tmp_path):
-    with Network(tmp_path, plan={"step_timeout_seconds": 0.3}) as network:
-        client, inputs = client_of(build_job())
+    plan = {"step_timeout_seconds": 0.3}
+    with Network(tmp_path, plan=plan, heads="private") as network:
+        client, inputs = client_of(build_job(heads="private"))
         endpoint = network.endpoint("alice")
         with predicting(client, network.contract, endpoint, name="alice"):
             first = client.predict(inputs)
-            silence = network.coordinator._silence
-            wait_until(lambda: not silence.longer_than(0), "the cut")
+            idle = network.coordinator._idle
+            wait_until(lambda: not len(idle), "the cut")
             assert torch.equal(client.predict(inputs), first)

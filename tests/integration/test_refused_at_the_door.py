@@ -1,4 +1,4 @@
-"""Who is not let in hears why; the server and the honest run go on."""
+"""Refused clients learn the reason; the server and the honest run continue."""
 
 import contextlib
 import dataclasses
@@ -11,18 +11,18 @@ from lab.lines import Caller
 from lab.processes import wait_until
 from lab.runs import NAMES, Network, assert_same_weights, reference
 
+from lightsplit.deployment.door import most_streams
+from lightsplit.deployment.endpoint import Endpoint
 from lightsplit.errors import (
     ConfigError,
     ContractError,
     RemoteError,
     TransportError,
 )
-from lightsplit.experiments import make_experiment
 from lightsplit.experiments.cuts import make_cuts
 from lightsplit.experiments.pieces import load_parts
 from lightsplit.protocol import PROTOCOL_VERSION, Reader
 from lightsplit.protocol.control import Ready
-from lightsplit.training.network import Endpoint
 from lightsplit.transports.certificates import CertificateFolder
 from lightsplit.transports.credentials import TlsFiles
 from lightsplit.transports.grpc_client import Connection
@@ -92,7 +92,7 @@ def test_another_projection_of_the_same_terms_has_its_own_code(network):
 
 
 def test_a_client_with_another_projection_seed_is_refused(network):
-    experiment = make_experiment({**network.experiment.model_dump(), "seed": 5})
+    experiment = network.experiment.changed(training={"seed": 5})
     theirs = make_cuts(experiment, load_parts(experiment)).contract
     assert theirs.fingerprint != network.contract.fingerprint
     refused(
@@ -120,12 +120,21 @@ def test_another_version_has_its_own_code(more, network):
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", "[" * 20000, f'{{"version": {PROTOCOL_VERSION}}}', "1e999"]
 )
-def test_what_is_no_contract_is_refused(text, network):
+def test_bytes_that_are_not_a_contract_are_refused(text, network):
     refused(network, ContractError, "contract-mismatch", contract=text)
 
 
+def test_a_contract_that_is_nested_deeply_is_refused_and_the_run_goes_on(network):
+    terms = json.loads(network.contract.to_json())
+    for depth in (200, 400, 800):
+        terms["codec_options"] = {"a": "HERE"}
+        text = json.dumps(terms).replace('"HERE"', "[" * depth + "]" * depth)
+        refused(network, ContractError, "contract-mismatch", contract=text)
+    finish_honestly(network)
+
+
 def test_an_unknown_purpose_is_refused(network):
-    texts = ("train or predict", "'audit'")
+    texts = ("train or predict or agree", "'audit'")
     refused(network, RemoteError, "unknown-message", *texts, purpose="audit")
 
 
@@ -158,7 +167,8 @@ def test_other_batches_than_before_are_refused(network):
 
 def test_after_all_refusals_the_run_is_as_it_would_have_been(network):
     refused(network, RemoteError, "unknown-client", name="mallory")
-    refused(network, ContractError, "version", contract='{"version": 3}')
+    later = f'{{"version": {PROTOCOL_VERSION + 1}}}'
+    refused(network, ContractError, "version", contract=later)
     refused(network, RemoteError, "unknown-message", purpose="")
     finish_honestly(network)
 
@@ -256,12 +266,12 @@ def test_plain_text_does_not_get_in_where_tls_is_spoken(secure):
 
 def test_one_connection_more_than_allowed_is_busy_and_idle_ones_are_cut(tmp_path):
     plan = {"step_timeout_seconds": 2.0}
-    limit = 2 * len(NAMES) + 8
+    limit = most_streams(len(NAMES))
     with Network(tmp_path, plan=plan) as network, contextlib.ExitStack() as stack:
         for _ in range(limit):
             stack.enter_context(Caller(network))  # that says nothing
-        silence = network.coordinator._silence
-        wait_until(lambda: len(silence.longer_than(0)) == limit, "all connections")
+        idle = network.coordinator._idle
+        wait_until(lambda: len(idle) == limit, "all connections")
         with Caller(network) as one_more, pytest.raises(TransportError) as caught:
             one_more.hello()
         assert caught.value.code == "busy"

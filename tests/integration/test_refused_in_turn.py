@@ -26,7 +26,7 @@ from lightsplit.errors import ExchangeError, RemoteError, TransportError
 from lightsplit.protocol import CodeMessage, OutputGradient
 from lightsplit.protocol._pb import lightsplit_pb2 as pb
 from lightsplit.protocol.control import Hello, Ready, TurnDone
-from lightsplit.protocol.wire import PART_BYTES, to_frames
+from lightsplit.protocol.frames import PART_BYTES, to_frames
 
 
 def with_values(message, values):
@@ -128,7 +128,13 @@ WRONG = {  # what Carol says first, what then, the code of the refusal, what it 
     ),
     "hello again": (None, lambda _c: Hello("carol", "{}"), "out-of-order", "Hello"),
     "ready again": (None, lambda _c: Ready(2), "out-of-order", "Ready"),
-    "an unknown message": (None, lambda _c: b"\x72\x00", "unknown-message", "114"),
+    "an unknown message": (
+        None,
+        lambda _c: b"\x82\x01\x00",  # field 16, which no message has
+        "unknown-message",
+        "130",
+    ),
+    "an update": (None, lambda _c: b"\x72\x00", "out-of-order", "Updated"),
     "bytes that are no message": (
         None,
         lambda _c: b"\x0a\x05\x08",
@@ -136,7 +142,7 @@ WRONG = {  # what Carol says first, what then, the code of the refusal, what it 
         "expected 7 bytes, got 3",
     ),
     "an empty frame": (None, lambda _c: b"", "unknown-message", "byte 0"),
-    "a claim of 4 GiB": (None, claimed_oversize, "too-large", "4294967302 bytes"),
+    "a claim of 4 GiB": (None, claimed_oversize, "too-large", "got 4294967302"),
     "a step that is too long": (None, oversize_step, "too-large", "at most"),
     "a frame that is too long": (
         None,
@@ -184,7 +190,7 @@ def wait_for_turn_of(network, index):
     with Caller(network, name) as caller:
         caller.enter()
     wait_until(lambda: network.coordinator.members[index].peer is None, "a free line")
-    assert network.coordinator.current_order().client == index
+    assert network.coordinator.current_assignment().client == index
 
 
 def test_a_batch_that_the_modules_cannot_compute_is_refused(tmp_path):

@@ -7,10 +7,10 @@ import pytest
 from lab.processes import wait_until
 from lab.runs import Network, assert_same_weights, reference
 
+from lightsplit.deployment.coordinator import Coordinator
 from lightsplit.errors import ConfigError, SealError
 from lightsplit.protocol.control import Finished, Grant, TurnDone
 from lightsplit.results import tensors
-from lightsplit.training.coordinator import Coordinator
 from lightsplit.transports.sealing import SealingKey
 
 
@@ -20,19 +20,30 @@ def malicious(monkeypatch):
     honest = Coordinator.session
 
     def put(alter, seen=lambda message: None):
-        def session(self, peer, requests):
-            def shown():
-                for message in requests:
-                    seen(message)
-                    yield message
-
-            for answer in honest(self, peer, shown()):
-                seen(answer)
-                yield alter(answer)
+        def session(self, peer):
+            return Altered(honest(self, peer), alter, seen)
 
         monkeypatch.setattr(Coordinator, "session", session)
 
     return put
+
+
+class Altered:
+    """A session whose replies are altered."""
+
+    def __init__(self, session, alter, seen):
+        self._session = session
+        self._alter = alter
+        self._seen = seen
+        self.replied, self.close = session.replied, session.close
+
+    def handle(self, message):
+        self._seen(message)
+        reply = self._session.handle(message)
+        if reply is None:
+            return None
+        self._seen(reply)
+        return self._alter(reply)
 
 
 class Tampering:
@@ -133,7 +144,7 @@ def test_the_server_sees_and_stores_nothing_of_the_head(malicious, tmp_path):
     last = network.ends["alice"]
     opened = network.key.open(
         last.side,
-        run=network.coordinator._course.run,
+        run=network.coordinator.run_name,
         turn=last.turn,
         contract=network.contract.digest,
     )

@@ -90,7 +90,7 @@ def test_a_worker_on_ray_killed_in_the_middle_of_a_cell_loses_nothing(
 
 
 @pytest.mark.slow
-def test_an_interrupted_sweep_says_how_to_go_on_and_does(sweep, tmp_path):
+def test_an_interrupted_sweep_prints_how_to_resume_and_resumes(sweep, tmp_path):
     process = sweep("--workers", "2")
     wait_for_checkpoint(tmp_path / "out", process)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: all of the group

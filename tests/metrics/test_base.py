@@ -1,4 +1,4 @@
-"""The catalogue of metrics, and what every one of them refuses and obeys."""
+"""The catalogue of metrics, and the rules that every metric obeys."""
 
 import pytest
 import torch
@@ -92,7 +92,7 @@ def test_batches_of_two_shapes_are_refused_with_both(name, tmp_path):
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (1, 8, 8), (1, 1, 1, 8, 8)])
-def test_what_is_no_batch_of_images_is_refused(shape):
+def test_tensors_that_are_not_batches_of_images_are_refused(shape):
     with pytest.raises(ConfigError, match=r"expected .* \(N, C, H, W\)"):
         METRICS.create("mse")(torch.rand(shape), torch.rand(shape))
 

@@ -1,4 +1,4 @@
-"""All metrics of a set at once: chunks, clipping, and what is refused."""
+"""All metrics of a set at once: chunks, clipping and refusals."""
 
 import pytest
 import torch
@@ -33,7 +33,7 @@ def test_chunks_do_not_change_a_value(digits, monkeypatch):
     assert 0 < whole["reidentification"].mean() < 1
 
 
-def test_each_value_is_what_the_metric_gives(digits):
+def test_each_value_equals_that_of_the_metric_alone(digits):
     guesses = torch.rand(digits.shape)
     for name, values in evaluate(guesses, digits).items():
         torch.testing.assert_close(values, METRICS.create(name)(guesses, digits))
@@ -58,7 +58,7 @@ def test_unclipped_values_are_scored_as_they_are():
     assert raw["mse"].item() == 9
 
 
-def test_scale_free_metrics_see_what_clipping_would_cut(digits):
+def test_scale_free_metrics_take_unclipped_values(digits):
     names = ["correlation", "scaled_mse"]
     values = evaluate(20 * digits - 7, digits, metrics=names)
     torch.testing.assert_close(values["correlation"], torch.ones(64))

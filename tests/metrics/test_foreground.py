@@ -89,7 +89,7 @@ def test_crops_of_large_images_keep_their_sizes(weights):
     torch.testing.assert_close(values[1:], alone)
 
 
-def test_what_lies_on_the_background_does_not_count(pair):
+def test_pixels_of_the_background_do_not_count(pair):
     guesses, originals = pair
     mask = foreground(originals)
     cleaned = guesses * mask

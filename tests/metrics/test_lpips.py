@@ -68,7 +68,7 @@ def stretched(line, size):
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (70, 95)])
-def test_it_is_what_numpy_derives_from_the_weights(shape, weights):
+def test_it_equals_a_numpy_computation_with_the_weights(shape, weights):
     guesses, originals = torch.rand(2, 2, 3, *shape)
     values = learned_perceptual_similarity(guesses, originals, weights=weights)
     expected = [

@@ -24,7 +24,7 @@ def by_search(guesses, originals):
 
 @laws
 @given(st.integers(1, 20), st.integers(0, 999), st.floats(0, 3))
-def test_it_is_what_a_plain_search_finds(count, seed, spread):
+def test_it_equals_a_plain_search(count, seed, spread):
     generator = torch.Generator().manual_seed(seed)
     originals = torch.rand(count, 1, 3, 3, generator=generator)
     guesses = originals + spread * torch.randn(originals.shape, generator=generator)

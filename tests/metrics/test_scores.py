@@ -75,7 +75,7 @@ def test_ten_misses_of_ten_do_not_prove_that_hits_never_happen():
 
 
 @pytest.mark.parametrize("values", [torch.zeros(0), torch.zeros(2, 2)])
-def test_what_is_not_one_value_per_image_is_refused(values):
+def test_anything_but_one_value_per_image_is_refused(values):
     with pytest.raises(ConfigError, match="one value for each image"):
         summarise(values, MSE)
 

@@ -17,6 +17,8 @@ from lightsplit.protocol import (
     Ready,
     Refusal,
     TurnDone,
+    Update,
+    Updated,
     Welcome,
 )
 
@@ -28,6 +30,7 @@ def _every_message():
         CodeMessage(2, 7, Code(values)),
         CodeMessage(0, 0, Code(values, (places,)), torch.arange(3)),
         CodeMessage(2, 7, Code(values), is_training=False),
+        CodeMessage(2, 7, Code(values), companions=(places.to(torch.uint8), places)),
         OutputMessage(1, 300, Code(values)),
         OutputGradient(1, 2**40, values),
         CodeGradient(1, 3, values),
@@ -35,12 +38,14 @@ def _every_message():
         Hello("ward-3", '{"model":"tinycnn"}', "predict"),
         Welcome(2, "run", 4, b"sealed"),
         Ready(12),
-        Grant(3, 4, 5, 1, 2, True, b"sealed"),
+        Grant(3, 4, 5, 1, 2, True, b"sealed", 6, 7),
         Grant(0, 0, 0),
-        TurnDone(3, b"sealed", 0.5, 0.0, 1.5),
+        TurnDone(3, b"sealed", 0.5, (0.0, 1.5)),
         TurnDone(3),
         Finished("patience", 9, b"sealed"),
         Heard(),
+        Update("apply", 7, 5e-4, 1e-3),
+        Updated(7, 5, 2),
         Refusal("busy", "später"),
     ]
 

@@ -1,4 +1,4 @@
-"""Records of real tiny runs, and what an audit would add to them."""
+"""Records of real tiny runs, with audits added to them."""
 
 import functools
 import json
@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lightsplit.experiments import make_experiment, run
+from lightsplit.experiments import from_settings, run
+from lightsplit.experiments.labels import labels
 from lightsplit.reports import find_runs, make_report, write_page
 from lightsplit.results import RunFolder
 
@@ -25,7 +26,7 @@ def real_runs(tmp_path_factory):
     """Return a folder with a finished run of each method; not to be changed."""
     base = tmp_path_factory.mktemp("real")
     for name, settings in METHODS.items():
-        experiment = make_experiment({**TINY, "epochs": 2, **settings})
+        experiment = from_settings({**TINY, "epochs": 2, **settings})
         run(experiment, RunFolder.create(base / name))
     return base
 
@@ -37,12 +38,15 @@ def write_run(real_runs):
     def write(base, name, like="raw", *, audit=(), figures=None, **settings):
         folder = RunFolder.create(base / name)
         record = json.loads((real_runs / like / "record.json").read_text())
-        record["experiment"].update(settings)
-        record["seed"] = record["experiment"]["seed"]
+        given = {**TINY, "epochs": 2, **METHODS[like], **settings}
+        experiment = from_settings(given)
+        record["experiment"] = experiment.tables()
+        record["labels"] = labels(experiment)
+        record["seed"] = experiment.seed
         record.update(figures or {})
         if audit:
             record["audit"] = list(audit)
-        folder.write_experiment((real_runs / like / "experiment.toml").read_text())
+        folder.write_experiment(experiment.to_toml())
         folder.write_record(record)
         lines = (real_runs / like / "metrics.jsonl").read_text().splitlines()
         folder.write_metrics(map(json.loads, lines))

@@ -48,7 +48,8 @@ def poisoned(make_run):
             "base_rate": None,
         }
         if not malicious:
-            backdoor, settings = None, {**settings, "trigger": "", "malicious": 0.0}
+            none = {"trigger": None, "malicious": None, "poison_ratio": None}
+            backdoor, settings = None, {**settings, **none}
         figures = {"detection": {**first, "others": [other]}, "backdoor": backdoor}
         folder = make_run(name, figures=figures, **{**BASE, **FIXED, **settings})
         clients = list(range(len(outputs)))
@@ -112,7 +113,7 @@ def test_the_papers_figure_is_marked_where_the_dataset_is_another(poisoned, part
     assert first[3].below == "paper 0.89 on cifar10"
 
 
-def test_the_base_is_what_most_runs_have(poisoned, parts):
+def test_the_base_has_the_most_frequent_values(poisoned, parts):
     for share in (0.1, 0.5, 0.8):
         poisoned(f"p{share}", [1, 0, 2, 8], poison_ratio=share)
     poisoned("paper", [1, 0, 2, 8], clients=10, poison_ratio=0.5)
@@ -166,7 +167,7 @@ def test_the_pictures_have_a_panel_for_each_factor_that_varies(poisoned, parts):
 
 def test_a_score_of_zero_and_iid_clients_can_be_drawn(poisoned, parts):
     poisoned("skewed", [1, 0, 2, 0], alpha=0.1)
-    poisoned("alike", [1, 0, 2, 3], alpha=0.0)
+    poisoned("alike", [1, 0, 2, 3], alpha="iid")
     picture = parts()["detection-cosine-output"]
     assert [line["value"] for line in picture.lines] == [0.1, 0]
     assert "<svg" in picture.svg()
@@ -188,7 +189,7 @@ def test_a_run_with_a_trigger_and_no_detector_is_listed(poisoned, make_run, part
     poisoned("judged", [1, 0, 2, 8])
     backdoor = {"malicious_clients": [0], "success_rate": 0.5, "unmarked_rate": 0.1}
     figures = {"backdoor": backdoor, "detection": None}
-    make_run("alone", figures=figures, **{**BASE, "detector": "", "alpha": 0.1})
+    make_run("alone", figures=figures, **{**BASE, "detector": None, "alpha": 0.1})
     assert {line["detector"] for line in lines(parts()["backdoors"])} == {
         "cosine-output",
         "cosine-code",
@@ -197,7 +198,7 @@ def test_a_run_with_a_trigger_and_no_detector_is_listed(poisoned, make_run, part
 
 
 def test_poisoned_runs_do_not_pass_for_the_papers_clean_ones(poisoned, runs_in):
-    poisoned("run", [1, 0, 2, 8], clients=10, alpha=0.0)
+    poisoned("run", [1, 0, 2, 8], clients=10, alpha="iid")
     assert paper_tables(group_runs(runs_in()[0])) == []
 
 

@@ -1,4 +1,4 @@
-"""The report in a real browser; skipped where there is none."""
+"""The report in a real browser; skipped without one."""
 
 import json
 import re

@@ -3,7 +3,7 @@ import pytest
 from lightsplit.reports import group_runs
 from lightsplit.reports.cautions import find_cautions
 
-WHOLE = {"train_limit": 0, "test_limit": 0}
+WHOLE = {"train_limit": None, "test_limit": None}
 GOOD = {"test_accuracy": 0.9}
 
 
@@ -56,6 +56,12 @@ def test_an_attack_that_beats_nothing_is_told(make_run, titles, attack):
     assert "Attacks that failed their sanity check" in titles()
 
 
+def test_an_attack_that_was_cut_short_is_told(make_run, titles, attack):
+    short = {**attack(), "converged": False}
+    make_run("run", figures=GOOD, audit=[short], **WHOLE)
+    assert "Attacks that had not converged" in titles()
+
+
 def test_equal_figures_of_different_runs_are_told(make_run, titles, attack):
     for seed in range(2):
         make_run(f"run-{seed}", seed=seed, figures=GOOD, audit=[attack()], **WHOLE)
@@ -69,7 +75,19 @@ def test_a_trivial_attack_may_well_be_the_same_everywhere(make_run, titles, atta
     assert titles() == []
 
 
-def test_what_is_not_in_the_report_is_told(make_run, titles):
+def test_runs_that_are_not_in_the_report_are_named(make_run, titles):
     make_run("run", figures=GOOD, **WHOLE)
     make_run("other").record_file.unlink()
     assert "Not in this report" in titles()
+
+
+def test_a_setting_below_the_clients_alone_is_called_pointless(make_run, runs_in):
+    alone = {"test_accuracy": 0.8}
+    make_run("alone", codec="none", figures=alone)
+    make_run("below", codec="lightsplit-f", ratio=8, figures={"test_accuracy": 0.79})
+    make_run("above", codec="raw", figures={"test_accuracy": 0.81})
+    groups = group_runs(runs_in()[0])
+    found = {caution.title: caution for caution in find_cautions(groups, [])}
+    places = found["No better than without the server"].places
+    assert len(places) == 1
+    assert "lightsplit-f 8x" in places[0]

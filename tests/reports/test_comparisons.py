@@ -49,11 +49,11 @@ def change(folder, **changes):
 def test_runs_with_the_same_targets_stand_in_one_grid(attacked):
     (grid,) = comparisons_in(attacked)
     assert grid.attack == "linear"
-    assert grid.labels == ["raw", "lightsplit-f 8x", "lightsplit-f 8x λ=0.01"]
+    assert grid.labels == ["raw", "lightsplit-f 8x", "lightsplit-f 8x wcc=0.01"]
     assert [len(row.reconstructions) for row in grid.rows] == [20] * 3
 
 
-def test_a_row_has_the_figures_of_what_is_shown_and_of_all(attacked):
+def test_a_row_has_the_figures_of_the_shown_images_and_of_all(attacked):
     (grid,) = comparisons_in(attacked)
     for row, line in zip(grid.rows, grid.lines, strict=True):
         pair = row.reconstructions, row.originals
@@ -69,7 +69,7 @@ def test_a_row_has_the_figures_of_what_is_shown_and_of_all(attacked):
 def test_other_targets_or_another_client_are_not_mixed_in(own, changes):
     change(RunFolder.open(own / "raw"), **changes)
     (grid,) = comparisons_in(own)
-    assert grid.labels == ["lightsplit-f 8x", "lightsplit-f 8x λ=0.01"]
+    assert grid.labels == ["lightsplit-f 8x", "lightsplit-f 8x wcc=0.01"]
 
 
 def test_other_pixels_are_not_mixed_in_whatever_the_record_says(own):
@@ -80,7 +80,7 @@ def test_other_pixels_are_not_mixed_in_whatever_the_record_says(own):
     assert "raw" not in grid.labels
 
 
-def test_a_run_whose_pictures_are_gone_is_left_out(own):
+def test_a_run_whose_pictures_are_missing_is_left_out(own):
     shutil.rmtree(own / "raw" / "images")
     (grid,) = comparisons_in(own)
     assert "raw" not in grid.labels
@@ -96,7 +96,7 @@ def test_forms_are_named_where_there_are_two(own):
     folder = RunFolder.open(own / "compact")
     change(folder, form="adaptive")
     (grid,) = comparisons_in(own)
-    assert grid.labels[-1] == "lightsplit-f 8x λ=0.01 adaptive"
+    assert grid.labels[-1] == "lightsplit-f 8x wcc=0.01 adaptive"
 
 
 def test_a_grid_is_in_the_page_and_among_the_files(attacked, tmp_path):

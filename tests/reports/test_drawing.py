@@ -1,7 +1,7 @@
 from lightsplit.reports.figures.drawing import FILE_INK, legend, panels
 
 
-def test_a_legend_names_what_is_in_any_panel_once():
+def test_a_legend_names_each_entry_of_any_panel_once():
     figure, axes = panels(["one", "two"], FILE_INK)
     for axis, labels in zip(axes, (["raw"], ["topk", "raw"]), strict=True):
         for label in labels:

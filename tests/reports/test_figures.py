@@ -1,4 +1,4 @@
-"""What pictures leave out is in their CSV."""
+"""The CSV of a picture has the panels that the picture leaves out."""
 
 import pytest
 

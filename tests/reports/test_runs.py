@@ -24,7 +24,7 @@ def test_a_folder_without_runs_is_refused(tmp_path):
 
 def test_a_record_of_another_version_is_refused(make_run):
     folder = make_run("new", figures={"record_version": 99})
-    with pytest.raises(RunError, match="has version 99, this LightSplit reads"):
+    with pytest.raises(RunError, match="has version 99, but this LightSplit reads"):
         read_run(folder.path)
 
 

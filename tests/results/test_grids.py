@@ -1,4 +1,5 @@
 import io
+import sys
 
 import pytest
 import torch
@@ -19,6 +20,19 @@ def test_a_grid_makes_room_for_long_names_and_for_figures():
     assert plain.width < named.width
     assert plain.width < figured.width
     assert plain.height == figured.height
+
+
+def test_without_matplotlib_the_names_are_in_the_font_of_pillow(monkeypatch):
+    grids._font.cache_clear()
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    try:
+        drawn = [
+            grids.make_grid(make_rows(name)).crop((0, 0, 100, 60))
+            for name in ("raw", "topk")
+        ]
+    finally:
+        grids._font.cache_clear()
+    assert drawn[0].tobytes() != drawn[1].tobytes()
 
 
 def test_greek_letters_are_drawn():

@@ -45,7 +45,7 @@ def test_a_folder_without_an_experiment_is_not_a_run(folder):
         RunFolder.open(folder.path)
 
 
-def test_the_record_comes_back_as_it_was(folder):
+def test_the_record_reads_back_the_same(folder):
     record = {"test_accuracy": 0.5, "bytes": {"total": 7}, "name": "λ"}
     folder.write_record(record)
     assert folder.read_record() == record

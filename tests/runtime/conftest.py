@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from lightsplit.codecs import CODECS
+from lightsplit.objectives import WeightedObjective, WithinClassCompaction
 from lightsplit.runtime import Client, ClientSide, Server, ServerSide
 from lightsplit.splitting import split
 
@@ -45,7 +46,9 @@ def batches(count=20, size=8):
 class Pair:
     """A model cut in two, its codec and both ends in one process."""
 
-    def __init__(self, codec="raw", *, topology="u", optimizer=SGD, wcc=0.0, **options):
+    def __init__(
+        self, codec="raw", *, topology="u", optimizer=SGD, objectives=(), **options
+    ):
         self.model = network()
         self.parts = split(self.model, head_until="1", tail_from="9")
         torch.manual_seed(11)
@@ -56,13 +59,21 @@ class Pair:
         self.server = Server(
             ServerSide(self.parts.backbone, self.codec, optimizer, tail=server_tail)
         )
-        self.side = ClientSide(self.parts.head, client_tail, self.codec, optimizer)
-        self.client = Client(self.side, self.server.handle, wcc=wcc)
+        self.side = ClientSide(
+            self.parts.head, client_tail, self.codec, optimizer, objectives=objectives
+        )
+        self.client = Client(self.side, self.server.handle)
 
 
 @pytest.fixture
 def pair():
     return Pair
+
+
+@pytest.fixture
+def compaction():
+    """Return what makes the objectives of a client: compaction of a weight."""
+    return lambda weight: [WeightedObjective(WithinClassCompaction(), weight)]
 
 
 @pytest.fixture

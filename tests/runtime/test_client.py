@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from lightsplit.errors import ConfigError, ProtocolError
+from lightsplit.errors import ProtocolError
 from lightsplit.protocol import CodeGradient, OutputMessage
 from lightsplit.runtime import Client
 
@@ -44,20 +44,6 @@ def test_prediction_with_the_raw_codec_is_the_whole_models(pair, make_batches):
         torch.testing.assert_close(split.client.predict(inputs), split.model(inputs))
 
 
-@pytest.mark.parametrize("wcc", [-0.1, float("nan")])
-def test_a_negative_strength_of_compaction_is_refused(pair, wcc):
-    with pytest.raises(ConfigError, match="wcc must be 0 or more"):
-        pair("lightsplit-f", wcc=wcc)
-
-
-def test_compaction_is_refused_where_a_code_mixes_samples(pair):
-    split = pair("lightsplit-f")
-    mixing = type("Mixing", (type(split.codec),), {"is_sample_wise": False})
-    split.side.codec.__class__ = mixing
-    with pytest.raises(ConfigError, match="one code per sample"):
-        Client(split.side, split.server.handle, wcc=0.1)
-
-
 def test_a_reply_of_the_wrong_kind_is_refused(pair, make_batches):
     split = pair("raw")
     inputs, labels = make_batches(1)[0]
@@ -73,8 +59,8 @@ def test_a_reply_of_the_wrong_kind_is_refused(pair, make_batches):
         vanilla.client.step(inputs, labels)
 
 
-def test_a_head_without_weights_is_left_alone(pair, make_batches):
-    split = pair("lightsplit-f", wcc=0.1)
+def test_a_head_without_weights_is_left_alone(pair, make_batches, compaction):
+    split = pair("lightsplit-f", objectives=compaction(0.1))
     split.parts.head.requires_grad_(False)
     before = split.parts.head.state_dict()["0.weight"].clone()
     split.client.step(*make_batches(1)[0])

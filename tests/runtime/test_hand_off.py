@@ -1,4 +1,4 @@
-"""A side on its way: what each format keeps, and what the residual gives back."""
+"""Hand-offs: the precision of each format, and the residuals that correct it."""
 
 import pytest
 import torch
@@ -6,14 +6,15 @@ import torch
 from lightsplit.errors import ConfigError, RunError
 from lightsplit.results import tensors
 from lightsplit.runtime import HAND_OFFS, HandOff
+from lightsplit.runtime.side import is_optimizer_state
 
 LOSSY = ("bf16", "int8")
 
 
-def trained(pair, make_batches, name, optimizer):
+def trained(pair, make_batches, name, optimizer, **options):
     """A side after three steps, with a hand-off that knows its first weights."""
     ours = pair("learned-1x1", optimizer=optimizer)
-    hand_off = HandOff(ours.side, name)
+    hand_off = HandOff(ours.side, name, **options)
     for inputs, labels in make_batches(3):
         ours.client.step(inputs, labels)
     return ours, hand_off
@@ -46,7 +47,7 @@ def test_fp32_hands_on_the_very_tensors(pair, make_batches, optimizer):
 
 
 @pytest.mark.parametrize("name", LOSSY)
-def test_what_arrives_is_near_what_left_and_fits_the_side(
+def test_a_received_side_is_close_to_the_sent_one_and_fits(
     pair, make_batches, optimizer, name
 ):
     ours, hand_off = trained(pair, make_batches, name, optimizer)
@@ -80,7 +81,7 @@ def test_a_slow_average_moves_on_average_though_each_change_is_below_rounding(
     assert value.mean().item() == pytest.approx(0.999**20, abs=5e-4)
 
 
-def test_what_int8_rounds_away_comes_with_the_next_hand_off(
+def test_a_change_that_int8_rounds_away_comes_with_the_next_hand_off(
     pair, make_batches, optimizer
 ):
     ours, hand_off = trained(pair, make_batches, "int8", optimizer)
@@ -102,10 +103,59 @@ def test_only_int8_keeps_a_residual(pair, make_batches, optimizer):
     for name in HAND_OFFS:
         ours, hand_off = trained(pair, make_batches, name, optimizer)
         _, left = hand_off.write(ours.side.state(), {}, client=0, step=3)
-        assert bool(left) == hand_off.keeps_residual == (name == "int8")
+        assert bool(left) == hand_off.keeps_state == (name == "int8")
 
 
-def test_what_is_no_hand_off_is_refused(pair, make_batches, optimizer):
+@pytest.mark.parametrize("name", HAND_OFFS)
+def test_an_optimizer_that_stays_does_not_travel(pair, make_batches, optimizer, name):
+    ours, hand_off = trained(pair, make_batches, name, optimizer, optimizer_stays=True)
+    state = ours.side.state()
+    slots = {key: value for key, value in state.items() if is_optimizer_state(key)}
+    travels, stays = hand_off.write(state, {}, client=0, step=3)
+    assert slots
+    assert not any(map(is_optimizer_state, travels))
+    assert all(torch.equal(stays[key], value) for key, value in slots.items())
+    arrived = hand_off.read(travels, stays)
+    assert all(torch.equal(arrived[key], value) for key, value in slots.items())
+    assert not any(map(is_optimizer_state, hand_off.read(travels)))
+
+
+def test_the_state_that_stays_does_not_change_with_later_steps(
+    pair, make_batches, optimizer
+):
+    ours, hand_off = trained(
+        pair, make_batches, "fp32", optimizer, optimizer_stays=True
+    )
+    travels, stays = hand_off.write(ours.side.state(), {}, client=0, step=3)
+    before = {key: value.clone() for key, value in stays.items()}
+    ours.side.load(hand_off.read(travels, stays))
+    ours.client.step(*make_batches(1)[0])
+    assert all(torch.equal(stays[key], value) for key, value in before.items())
+
+
+@pytest.mark.parametrize("name", HAND_OFFS)
+def test_weights_that_are_not_trained_do_not_travel(
+    pair, make_batches, optimizer, name
+):
+    side = pair("learned-1x1", optimizer=optimizer).side
+    fixed, weight = next(iter(side.modules.named_parameters()))
+    weight.requires_grad_(False)
+    hand_off = HandOff(side, name, start="a")
+    travels, _ = hand_off.write(side.state(), {}, client=0, step=0)
+    assert fixed not in travels
+    assert torch.equal(hand_off.read(travels)[fixed], weight)
+    assert hand_off.bound_to("digest") != "digest"
+
+
+def test_a_bias_travels_as_its_change_with_one_scale(pair, make_batches, optimizer):
+    ours, hand_off = trained(pair, make_batches, "int8", optimizer)
+    name = next(n for n, p in ours.side.modules.named_parameters() if p.ndim == 1)
+    travels, _ = hand_off.write(ours.side.state(), {}, client=0, step=3)
+    assert travels[name].dtype == torch.int8
+    assert travels[f"scales/{name}"].shape == (1,)
+
+
+def test_bytes_that_are_not_a_hand_off_are_refused(pair, make_batches, optimizer):
     with pytest.raises(ConfigError, match="unknown hand-off 'int4'"):
         HandOff(pair().side, "int4")
     ours, hand_off = trained(pair, make_batches, "int8", optimizer)
@@ -113,3 +163,10 @@ def test_what_is_no_hand_off_is_refused(pair, make_batches, optimizer):
     bare = {key: value for key, value in written.items() if "scales" not in key}
     with pytest.raises(RunError, match="no scales of"):
         hand_off.read(bare)
+
+
+@pytest.mark.parametrize("name", ["fp32", "bf16", "int8"])
+def test_only_changes_are_bound_to_the_first_weights(pair, name):
+    one, other = (HandOff(pair().side, name, start=start) for start in ("a", "b"))
+    assert (one.bound_to("digest") == other.bound_to("digest")) is (name != "int8")
+    assert HandOff(pair().side, name).bound_to("digest") == "digest"

@@ -1,4 +1,4 @@
-"""What an inspector gets to see, and what a probe leaves untouched."""
+"""Inspectors see the received gradients, and a probe leaves the client unchanged."""
 
 import pytest
 import torch
@@ -28,17 +28,19 @@ def train(ends, batches):
 
 
 @pytest.mark.parametrize("topology", ["u", "vanilla"])
-def test_the_gradient_is_seen_before_compaction_is_added(pair, make_batches, topology):
+def test_the_gradient_is_seen_before_compaction_is_added(
+    pair, make_batches, compaction, topology
+):
     seen = []
     for wcc in (0.0, 5.0):
-        ends = pair("lightsplit-f", topology=topology, wcc=wcc)
+        ends = pair("lightsplit-f", topology=topology, objectives=compaction(wcc))
         ends.client.inspector = Recorder()
         train(ends, make_batches(1))
         seen.append(ends.client.inspector.seen[0][3])
     assert torch.equal(*seen)
 
 
-def test_looking_changes_no_bit(pair, make_batches):
+def test_inspecting_changes_no_bit(pair, make_batches):
     plain, watched = pair(), pair()
     watched.client.inspector = Recorder()
     for ends in (plain, watched):

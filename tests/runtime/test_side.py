@@ -17,7 +17,7 @@ def test_a_state_goes_in_where_it_came_out(pair, make_batches, optimizer):
     assert any(name.startswith("optimizer.") for name in copied)
 
 
-def test_a_handed_over_side_goes_on_as_the_original_would(
+def test_a_handed_over_side_continues_as_the_original_would(
     pair, make_batches, optimizer
 ):
     stays = pair("lightsplit-f", optimizer=optimizer)

@@ -7,6 +7,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+IMAGES, TOKENS, ROWS, WIDE = (4, 3, 8, 8), (4, 5, 3), (4, 4), (4, 6)
+
 
 class Block(nn.Module):
     def __init__(self, width=4):
@@ -22,6 +24,8 @@ class Block(nn.Module):
 class Residual(nn.Module):
     """A residual network of two stages."""
 
+    example = torch.zeros(IMAGES)
+
     def __init__(self):
         super().__init__()
         self.stem = nn.Conv2d(3, 4, 3)
@@ -36,6 +40,8 @@ class Residual(nn.Module):
 
 class LongSkip(nn.Module):
     """An encoder and a decoder with a skip over all but the stem and the last."""
+
+    example = torch.zeros(IMAGES)
 
     def __init__(self):
         super().__init__()
@@ -54,6 +60,8 @@ class LongSkip(nn.Module):
 
 class Encoder(nn.Module):
     """A transformer encoder with a learned position."""
+
+    example = torch.zeros(TOKENS)
 
     def __init__(self):
         super().__init__()
@@ -77,6 +85,8 @@ class Encoder(nn.Module):
 
 class Dropping(nn.Module):
     """Dropout as a module and as a function, here and in a submodule; batch norm."""
+
+    example = torch.zeros(ROWS)
 
     class Inner(nn.Module):
         def __init__(self):
@@ -108,6 +118,8 @@ class Dropping(nn.Module):
 class Branching(nn.Module):
     """Does what fx cannot follow."""
 
+    example = torch.zeros(WIDE)
+
     def __init__(self):
         super().__init__()
         self.a = nn.Linear(6, 6)
@@ -119,6 +131,8 @@ class Branching(nn.Module):
 
 class Around(nn.Module):
     """Holds an untraceable module between two ordinary ones."""
+
+    example = torch.zeros(WIDE)
 
     def __init__(self):
         super().__init__()
@@ -138,7 +152,6 @@ def nested():
     )
 
 
-IMAGES, TOKENS, ROWS = (4, 3, 8, 8), (4, 5, 3), (4, 4)
 CASES = {
     "a cut inside a stage": (Residual, IMAGES, "layer1.0", "fc"),
     "cuts in two stages": (Residual, IMAGES, "layer1.0", "layer2.1"),

@@ -18,12 +18,12 @@ def by_hand(models):
 
 
 def _merged(case):
-    parts = split(case.model, head_until=case.head, tail_from=case.tail)
+    parts = split(case.model, head_until=case.head, tail_from=case.tail, example=case.x)
     return parts, merge(parts)
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_the_merged_model_computes_what_the_model_does(case, run, training):
+def test_the_merged_model_computes_the_same_as_the_model(case, run, training):
     parts, merged = _merged(case)
     for module in (*parts.parts, case.model, merged):
         module.train(training)
@@ -51,7 +51,8 @@ def test_the_merged_model_has_the_weights_that_were_loaded_into_the_parts(case):
 
 
 def test_copied_parts_merge_with_their_own_weights(models):
-    parts = split(models.Residual(), head_until="stem", tail_from="fc")
+    model = models.Residual()
+    parts = split(model, head_until="stem", tail_from="fc", example=model.example)
     head = copy.deepcopy(parts.head)
     nn.init.ones_(head.stem.weight)
     merged = merge(SplitModel(head, parts.backbone, parts.tail, parts.whole))
@@ -70,7 +71,9 @@ def test_the_merged_model_is_in_the_mode_of_the_parts(case, training):
 def test_a_frozen_module_stays_in_its_mode(models):
     model = models.Residual()
     model.layer2[0].norm.eval()
-    merged = merge(split(model, head_until="layer1.0", tail_from="fc"))
+    example = model.example
+    parts = split(model, head_until="layer1.0", tail_from="fc", example=example)
+    merged = merge(parts)
     modes = {name: module.training for name, module in model.named_modules()}
     assert {n: m.training for n, m in merged.named_modules()} == modes
 

@@ -36,7 +36,7 @@ def test_a_sequence_with_a_forward_pass_of_its_own_is_not_plain():
     assert legal_cuts(Doubling(nn.Linear(3, 3), nn.Linear(3, 3))) == []
 
 
-def test_a_module_that_stands_twice_in_a_sequence_can_be_cut_at_by_either_name(run):
+def test_a_module_twice_in_a_sequence_can_be_cut_at_under_either_name(run):
     act = nn.ReLU()
     model = nn.Sequential(nn.Linear(3, 3), act, nn.Linear(3, 3), act, nn.Linear(3, 3))
     x = torch.randn(2, 3)

@@ -1,10 +1,8 @@
 """Sweeps of tiny runs, and workers without processes."""
 
-import functools
 from collections import deque
 
 import pytest
-from sklearn import datasets
 
 from lightsplit.sweeps import Order, SweepFolder, SweepRun, expand, read_sweep
 from lightsplit.sweeps.work import run_cell
@@ -17,13 +15,6 @@ clients = 3
 batch_size = 10
 epochs = 2
 """
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _digits_are_parsed_once():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(datasets, "load_digits", functools.cache(datasets.load_digits))
-        yield
 
 
 class InlineWorkers:

@@ -8,6 +8,7 @@ from lightsplit.attacks import ATTACKS
 from lightsplit.attacks.sdar import SDAR
 from lightsplit.attacks.sdar_training import Settings
 from lightsplit.audits import AuditOptions, stages
+from lightsplit.experiments.settings import to_tables
 from lightsplit.results import RunFolder
 from lightsplit.sweeps.work import Advance, Ended, Order, run_cell
 
@@ -17,6 +18,7 @@ SETTINGS = {
     "train_limit": 120,
     "test_limit": 20,
     "epochs": 2,
+    "turn_steps": 1,
     "clients": 2,
     "batch_size": 20,
     "cut": "l1",
@@ -51,7 +53,7 @@ def cell(tmp_path):
 
     def go(name="cell", audit=DURING, stop_at=None):
         told = []
-        order = Order("key", SETTINGS, str(tmp_path), name, audit=audit)
+        order = Order("key", to_tables(SETTINGS), str(tmp_path), name, audit=audit)
 
         def wants_stop():
             last = told[-1] if told else Advance("key", 0, 0)
@@ -78,7 +80,7 @@ def test_an_attack_that_learns_watches_a_second_training(cell, tmp_path):
     assert max(event.steps for event in told if event.audit == "training") == 12
 
 
-def test_one_that_was_stopped_goes_on_there_and_ends_as_if_it_had_not(cell, tmp_path):
+def test_a_stopped_cell_resumes_and_ends_as_an_uninterrupted_one(cell, tmp_path):
     cell("whole")
     ended, _ = cell(stop_at=("training", 7))
     assert ended.outcome == "stopped"
@@ -90,7 +92,7 @@ def test_one_that_was_stopped_goes_on_there_and_ends_as_if_it_had_not(cell, tmp_
     assert whole == stopped
 
 
-def test_a_state_of_another_audit_is_not_gone_on_with(cell, tmp_path):
+def test_the_state_of_another_audit_is_not_resumed(cell, tmp_path):
     cell(stop_at=("training", 7))
     ended, told = cell(audit=replace(DURING, seed=3))
     assert ended.outcome == "done"
@@ -98,7 +100,7 @@ def test_a_state_of_another_audit_is_not_gone_on_with(cell, tmp_path):
     assert not (tmp_path / "cell" / "audit-checkpoint").exists()
 
 
-def test_what_is_in_the_record_is_not_made_again(cell, monkeypatch):
+def test_attacks_in_the_record_do_not_run_again(cell, monkeypatch):
     cell()
     both = replace(DURING, attacks=("linear", "sdar"))
     monkeypatch.setattr(stages, "audit_during", lambda *_, **__: 1 / 0)

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lightsplit.errors import ConfigError
-from lightsplit.experiments import make_experiment
+from lightsplit.experiments import from_settings, make_experiment
 from lightsplit.sweeps import Cell, catalogue, expand, read_sweep
 from lightsplit.sweeps.sweep_file import Sweep
 
 
 def settings_of(cells, *names):
-    return [tuple(getattr(cell.experiment, name) for name in names) for cell in cells]
+    return [tuple(cell.experiment.settings()[name] for name in names) for cell in cells]
 
 
 def test_a_grid_is_the_product_of_its_lists():
@@ -27,9 +27,10 @@ def test_parts_of_the_grid_are_joined_and_equal_cells_are_one():
     assert sorted(settings_of(cells, "codec", "seed")) == expected
 
 
-def test_what_follows_from_other_settings_is_filled_in_before_cells_are_compared():
-    common = {"codec": "lightsplit-l", "hidden": [0, 128], "ratio": [0, 8]}
-    assert len(expand(Sweep("grid", common=common))) == 1
+def test_derived_settings_are_filled_in_before_cells_are_compared():
+    parts = ({"hidden": [128]}, {"ratio": [8, 8.0]}, {})
+    common = {"codec": "lightsplit-l"}
+    assert len(expand(Sweep("grid", common=common, cells=parts))) == 1
 
 
 def test_excluded_cells_are_those_that_match_in_everything():
@@ -41,6 +42,12 @@ def test_excluded_cells_are_those_that_match_in_everything():
         (1, 16),
         (2, 16),
     ]
+
+
+def test_a_cell_can_be_excluded_by_its_dotted_setting():
+    rules = ({"codec.ratio": 8}, {"training.seed": 1}, {"task.model": "simplecnn"})
+    sweep = Sweep("grid", common={"seed": [0, 1], "ratio": [8, 16]}, exclude=rules)
+    assert settings_of(expand(sweep), "seed", "ratio") == [(0, 16)]
 
 
 def test_a_grid_without_cells_is_refused():
@@ -61,9 +68,9 @@ def test_an_impossible_cell_is_named():
 
 @given(st.integers(0, 2**40), st.sampled_from(["raw", "topk", "learned-1x1"]))
 def test_a_cell_is_known_by_its_settings_alone(seed, codec):
-    cell = Cell(make_experiment({"seed": seed, "codec": codec}))
-    again = Cell(make_experiment(cell.experiment.model_dump()))
-    other = Cell(make_experiment({"seed": seed + 1, "codec": codec}))
+    cell = Cell(from_settings({"seed": seed, "codec": codec}))
+    again = Cell(make_experiment(cell.experiment.tables()))
+    other = Cell(from_settings({"seed": seed + 1, "codec": codec}))
     assert cell.folder_name == again.folder_name
     assert cell.key != other.key
 
@@ -84,8 +91,8 @@ def test_the_utility_grid_is_the_papers():
     assert len(cells) == 320  # 40 rows of 8 columns
     alphas = set(settings_of(cells, "dataset", "alpha"))
     assert alphas == {
-        *product(["fashion-mnist", "gtsrb", "cifar10"], [0.0, 0.1]),
-        *product(["cifar100"], [0.0, 0.5]),
+        *product(["fashion-mnist", "gtsrb", "cifar10"], ["iid", 0.1]),
+        *product(["cifar100"], ["iid", 0.5]),
     }
 
 

@@ -1,7 +1,9 @@
 import pytest
 
 from lightsplit.errors import ConfigError
-from lightsplit.sweeps import parse_change, read_sweep
+from lightsplit.experiments.settings import parse_change
+from lightsplit.sweeps import read_sweep
+from lightsplit.sweeps.audit_table import make_audit_options
 
 
 @pytest.fixture
@@ -20,7 +22,7 @@ def read(tmp_path):
         ("= =", "is not a TOML file"),
         ("[bas]\n", "did you mean 'base'?"),
         ("[base]\ncodecs = 'raw'", "base: unknown setting 'codecs'"),
-        ("[base]\ncodec = ['raw']", "a list belongs into [grid]"),
+        ("[base]\ncodec = ['raw']", "lists belong in [grid]"),
         ("[grid]\nseeds = [1]", "did you mean 'seed'?"),
         ("[grid]\nseed = []", "an empty list leaves no cell"),
         ("[[cells]]\nratios = 1", "cells 1: unknown setting 'ratios'"),
@@ -39,7 +41,7 @@ def read(tmp_path):
         ("[scales.small]\naudit = 3", "scales.small.audit: expected a table"),
     ],
 )
-def test_what_a_file_may_not_say_is_refused(read, text, reason):
+def test_an_invalid_file_is_refused(read, text, reason):
     with pytest.raises(ConfigError) as refusal:
         read(text)
     assert reason in str(refusal.value)
@@ -60,12 +62,29 @@ def test_a_file_without_scales_has_none(read):
         read("[base]\nepochs = 3", scale="small")
 
 
-def test_a_change_replaces_what_the_file_says_where_it_says_it(read):
+def test_a_change_replaces_a_setting_in_the_place_where_the_file_has_it(read):
     text = "[grid]\nseed = [0, 1]\n[[cells]]\ncodec = 'raw'\n"
     text += "[[cells]]\ncodec = 'topk'\nratio = [8, 16]\n"
     sweep = read(text, changes={"seed": 7, "ratio": 4, "epochs": 2})
     assert sweep.common == {"seed": 7, "epochs": 2}
     assert sweep.cells == ({"codec": "raw"}, {"codec": "topk", "ratio": 4})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ratio = [8, 16]", "codec.ratio = [8, 16]", "[grid.codec]\nratio = [8, 16]"],
+)
+@pytest.mark.parametrize("name", ["ratio", "codec.ratio"])
+def test_a_setting_is_the_same_under_each_of_its_names(read, text, name):
+    assert read(f"[grid]\n{text}").common == {"ratio": [8, 16]}
+    assert read(f"[grid]\n{text}", changes={name: 4}).common == {"ratio": 4}
+
+
+def test_an_option_of_a_task_or_a_detector_keeps_its_dotted_name(read):
+    text = "[base.task]\nname = 'mine.py'\nwidth = 3\n"
+    text += "[base.detector.contra]\nthreshold = 1\n"
+    names = ["dataset", "task.width", "detector.contra.threshold"]
+    assert list(read(text).common) == names
 
 
 def test_a_scale_changes_the_audit_too(read):
@@ -76,6 +95,24 @@ def test_a_scale_changes_the_audit_too(read):
     small = read(text)
     assert small.audit == {"attacks": ["sdar"], "during": True, "budget": "short"}
     assert small.common == {"epochs": 1}
+
+
+def test_an_audit_reaches_the_options_of_its_attacks(read):
+    sweep = read("[audit]\nattacks = ['decoder:blocks=4', 'linear']\n")
+    assert make_audit_options(sweep.audit).attacks == ("decoder:blocks=4", "linear")
+
+
+@pytest.mark.parametrize(
+    ("attacks", "reason"),
+    [
+        ("['decoder:block=4']", "has no option 'block'.*mean 'blocks'"),
+        ("['sdar:width=wide']", "must be a whole number, got 'wide'"),
+        ("[3]", "audit.attacks: expected names of attacks, got 3"),
+    ],
+)
+def test_an_attack_that_cannot_be_run_is_refused_with_the_file(read, attacks, reason):
+    with pytest.raises(ConfigError, match=rf"\.toml: .*{reason}"):
+        read(f"[audit]\nduring = true\nattacks = {attacks}\n")
 
 
 def test_an_unknown_change_is_refused(read):

@@ -5,7 +5,7 @@ from lightsplit.sweeps import SweepFolder, expand, read_sweep
 from lightsplit.sweeps.sweep_file import Sweep
 
 
-def test_what_was_asked_for_is_kept_and_gives_the_same_cells(tmp_path):
+def test_the_requested_sweep_is_kept_and_gives_the_same_cells(tmp_path):
     sweep = Sweep(
         "grid",
         title="A grid",

@@ -64,7 +64,7 @@ def test_a_failed_cell_does_not_stop_the_others_and_keeps_its_error(
     assert state.failed[key] in file.read_text()
 
 
-def test_a_failure_that_nobody_foresaw_is_kept_with_its_trace(
+def test_an_unexpected_failure_is_kept_with_its_traceback(
     write_sweep, sweep_run, inline, monkeypatch
 ):
     def explode(*_, **__):
@@ -124,7 +124,7 @@ def test_a_cell_that_kills_every_worker_is_given_up(write_sweep, sweep_run, inli
     assert "gone" in file.read_text()
 
 
-def test_a_stopped_sweep_goes_on_where_it_was(write_sweep, sweep_run, inline):
+def test_a_stopped_sweep_resumes_where_it_was(write_sweep, sweep_run, inline):
     workers = inline()
     run = sweep_run(write_sweep(TWO), workers, watch=lambda state: run.stop())
     stopped = run.run()
@@ -164,7 +164,7 @@ def test_a_worker_that_does_not_see_the_folder_sends_its_files(
     order = replace(
         run._order,
         key=cell.key,
-        settings=cell.experiment.model_dump(),
+        settings=cell.experiment.tables(),
         sweep_folder=str(tmp_path / "not here"),
         folder_name="cell",
     )

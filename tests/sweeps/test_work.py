@@ -3,6 +3,7 @@
 import pytest
 
 from lightsplit.audits import AuditOptions
+from lightsplit.experiments.settings import to_tables
 from lightsplit.results import RunFolder
 from lightsplit.sweeps.work import ERROR_FILE, Ended, Order, run_cell
 
@@ -22,7 +23,7 @@ AUDIT = AuditOptions(attacks=("linear",), images=6, auxiliary=40)
 def order(tmp_path):
     def make(**more):
         settings = {**SETTINGS, **more.pop("settings", {})}
-        return Order("key", settings, str(tmp_path), "cell", **more)
+        return Order("key", to_tables(settings), str(tmp_path), "cell", **more)
 
     return make
 

@@ -99,7 +99,7 @@ def alone(tmp_path_factory):
     return lambda cells: {k: v for cell in cells for k, v in trained(cell).items()}
 
 
-def test_every_cell_is_what_it_would_be_alone(swept, alone):
+def test_every_cell_gives_the_same_as_alone(swept, alone):
     good = [swept.state.cells[key] for key in swept.state.finished]
     assert sorted(record["seed"] for record in records(swept.path)) == [0, 1]
     assert weights(swept.path) == alone(good)
@@ -122,7 +122,7 @@ def test_a_failed_cell_did_not_stop_the_others_and_kept_its_error(swept):
     assert swept.state.failed[key] in file.read_text()
 
 
-def test_what_is_finished_is_kept(swept, prepare):
+def test_finished_cells_are_kept(swept, prepare):
     before = weights(swept.path), records(swept.path)
     state = prepare(swept.path, {**TINY, "seed": [1, 0]}, audit=AUDIT).run()
     assert (len(state.kept), len(state.finished)) == (2, 0)
@@ -153,7 +153,7 @@ def test_the_cell_of_a_killed_worker_is_run_again_and_ends_the_same(
     assert weights(tmp_path) == alone(state.cells.values())
 
 
-def test_an_interrupted_sweep_goes_on_and_ends_the_same(prepare, alone, tmp_path):
+def test_an_interrupted_sweep_resumes_and_ends_the_same(prepare, alone, tmp_path):
     def stop(_state):
         if has_checkpoint(tmp_path):
             sweep.stop()

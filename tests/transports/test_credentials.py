@@ -104,7 +104,9 @@ def test_a_client_of_the_authority_is_let_in_under_its_name(folder):
         assert ask(port, client) == "alice"
 
 
-def test_whoever_cannot_prove_a_name_is_refused_and_the_server_goes_on(folder, other):
+def test_a_client_that_cannot_prove_its_name_is_refused_and_the_server_continues(
+    folder, other
+):
     alice = TlsFiles.of_client(folder.path, "alice")
     theirs = TlsFiles.of_client(other.path, "alice")
     refused = {

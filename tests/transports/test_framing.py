@@ -1,4 +1,4 @@
-"""What is counted in one process is what the serialiser writes, byte for byte."""
+"""The bytes counted in one process equal those of the serialiser."""
 
 import pytest
 import torch
@@ -40,7 +40,7 @@ def test_the_total_is_the_length_of_all_frames(name):
     assert meter.by_kind()["total"] == written
 
 
-def test_framing_is_what_payload_and_labels_leave():
+def test_framing_is_the_frame_without_payload_and_labels():
     request, reply = EXCHANGES["vanilla"]
     meter = ByteMeter()
     meter(request, lambda _: reply)

@@ -15,8 +15,8 @@ from lightsplit.errors import (
     RemoteError,
     TransportError,
 )
-from lightsplit.protocol.control import Finished, Grant, Heard, Ready, TurnDone, Welcome
-from lightsplit.protocol.wire import PART_BYTES, Limits, Reader
+from lightsplit.protocol.control import Finished, Grant, Heard, Ready, TurnDone
+from lightsplit.protocol.frames import PART_BYTES, Limits, Reader
 from lightsplit.transports.certificates import CertificateFolder
 from lightsplit.transports.credentials import (
     TlsFiles,
@@ -31,12 +31,14 @@ BIG = bytes(range(256)) * (3 * PART_BYTES // 256)
 
 @pytest.fixture
 def serve():
-    """Return what serves a session and gives its port."""
+    """Return what serves sessions and gives the port."""
     with contextlib.ExitStack() as stack:
 
-        def serve(session, *, sessions=4, credentials=None, host="127.0.0.1", **limits):
+        def serve(
+            open_session, *, sessions=4, credentials=None, host="127.0.0.1", **limits
+        ):
             server = SessionServer(
-                session,
+                open_session,
                 lambda: Reader(limits=Limits(**limits)),
                 credentials=credentials,
                 max_sessions=sessions,
@@ -62,41 +64,68 @@ def connect():
         yield connect
 
 
-def echo(_peer, requests):
-    for message in requests:
-        yield Grant(message.batches, 0, 0) if isinstance(message, Ready) else message
+class Echo:
+    """A session that sends messages back and ends with Heard; it notes its calls."""
+
+    def __init__(self, peer):
+        self.peer = peer
+        self.calls = []
+        self.is_closed = threading.Event()
+
+    def handle(self, message):
+        self.calls.append(message)
+        if isinstance(message, Ready):
+            return Grant(message.batches, 0, 0)
+        return None if message == Heard() else message
+
+    def replied(self):
+        self.calls.append("replied")
+
+    def close(self):
+        self.calls.append("closed")
+        self.is_closed.set()
+
+
+class Open(Echo):
+    """An echo that takes sealed sides."""
+
+    def __init__(self, peer):
+        super().__init__(peer)
+        peer.allow_sides()
+
+
+def kept(sessions, kind=Echo):
+    """Return what opens sessions of a kind and puts them into a list."""
+
+    def open_session(peer):
+        sessions.append(kind(peer))
+        return sessions[-1]
+
+    return open_session
 
 
 def test_every_message_is_answered_in_order(serve, connect):
-    line = connect(serve(echo))
+    line = connect(serve(Echo))
     assert [line.call(Ready(n)).turn for n in range(5)] == list(range(5))
 
 
 def test_a_long_message_travels_in_parts(serve, connect):
-    def session(peer, requests):
-        peer.allow_sides()
-        yield from echo(peer, requests)
-
-    line = connect(serve(session))
+    line = connect(serve(Open))
     assert line.call(TurnDone(1, BIG)) == TurnDone(1, BIG)
     assert line.call(Ready(2)).turn == 2
 
 
 def test_a_side_is_not_even_read_before_it_is_allowed(serve, connect):
-    line = connect(serve(echo))
-    with pytest.raises(RemoteError, match="at most 65536 may come") as caught:
+    line = connect(serve(Echo))
+    with pytest.raises(RemoteError, match="at most 65536 bytes") as caught:
         line.call(TurnDone(1, BIG))
     assert caught.value.code == "too-large"
 
 
 def test_the_agreed_limits_hold_once_sides_are_allowed(serve, connect):
-    def session(peer, requests):
-        peer.allow_sides()
-        yield from echo(peer, requests)
-
-    line = connect(serve(session, side_bytes=1000))
+    line = connect(serve(Open, side_bytes=1000))
     assert line.call(TurnDone(1, bytes(900))).turn == 1
-    with pytest.raises(RemoteError, match="at most 1000 may come"):
+    with pytest.raises(RemoteError, match="at most 1000 bytes"):
         line.call(TurnDone(2, bytes(1100)))
 
 
@@ -110,89 +139,79 @@ def test_the_agreed_limits_hold_once_sides_are_allowed(serve, connect):
     ],
 )
 def test_a_refusal_is_raised_where_it_arrives(raised, expected, serve, connect):
-    def session(_peer, requests):
-        next(requests)
-        raise raised
-        yield
+    class Refusing(Echo):
+        def handle(self, _message):
+            raise raised
 
+    sessions = []
     with pytest.raises(expected, match=str(raised)) as caught:
-        connect(serve(session)).call(Ready(1))
+        connect(serve(kept(sessions, Refusing))).call(Ready(1))
     assert caught.value.code == getattr(raised, "code", "refused")
+    assert sessions[0].calls == ["closed"]
 
 
 def test_a_session_that_ends_is_a_broken_exchange(serve, connect):
-    def session(_peer, requests):
-        next(requests)
-        yield Welcome(0, "r")
-
-    line = connect(serve(session))
+    line = connect(serve(Echo))
     line.call(Ready(1))
     with pytest.raises(TransportError, match="closed the connection"):
-        line.call(Ready(2))
+        line.call(Heard())
+
+
+def test_work_that_can_wait_is_done_when_the_reply_is_on_its_way(serve, connect):
+    sessions = []
+    line = connect(serve(kept(sessions)))
+    line.call(Ready(1))
+    line.call(Finished("x"))
+    line.finish(Heard())
+    expected = [Ready(1), "replied", Finished("x"), "replied", Heard(), "closed"]
+    assert sessions[0].calls == expected
 
 
 def test_a_session_can_be_cancelled_from_outside(serve, connect):
-    peers = []
-
-    def session(peer, requests):
-        peers.append(peer)
-        yield from echo(peer, requests)
-
-    line = connect(serve(session))
+    sessions = []
+    line = connect(serve(kept(sessions)))
     line.call(Ready(1))
-    assert peers[0].is_alive()
-    peers[0].cancel()
+    peer = sessions[0].peer
+    assert peer.is_alive()
+    peer.cancel()
     with pytest.raises(TransportError):
         line.call(Ready(2))
     deadline = time.monotonic() + 30
-    while peers[0].is_alive():  # gRPC takes note of it a moment later
+    while peer.is_alive():  # gRPC takes note of it a moment later
         assert time.monotonic() < deadline, "the session is still alive"
         time.sleep(0.01)
 
 
 @pytest.mark.parametrize("is_orderly", [True, False])
-def test_a_session_ends_when_its_client_goes_and_stands_if_it_said_so(
+def test_a_session_closes_once_when_its_client_leaves_in_order_or_not(
     is_orderly, serve
 ):
-    ended, heard = threading.Event(), []
-
-    def session(_peer, requests):
-        try:
-            for message in requests:
-                heard.append(message)
-                if message != Heard():
-                    yield message
-        finally:
-            ended.set()
-
-    line = Connection(f"127.0.0.1:{serve(session)}", Reader(), None)
+    sessions = []
+    line = Connection(f"127.0.0.1:{serve(kept(sessions))}", Reader(), None)
     line.call(Ready(1))
     if is_orderly:
         line.finish(Heard())
-        assert heard == [Ready(1), Heard()]  # already: finish waits for it
+        assert Heard() in sessions[0].calls  # already: finish waits for it
     line.close()
-    assert ended.wait(30)
-    assert heard == [Ready(1), Heard()][: 1 + is_orderly]
+    assert sessions[0].is_closed.wait(30)
+    assert (Heard() in sessions[0].calls) == is_orderly
+    assert sessions[0].calls.count("closed") == 1
 
 
-def test_whoever_waits_for_a_client_is_told_when_it_is_gone(serve):
-    gone, alive = threading.Event(), []
-
-    def session(peer, requests):
-        peer.when_gone(gone.set)
-        alive.append(peer.is_alive)
-        yield from echo(peer, requests)
-
-    line = Connection(f"127.0.0.1:{serve(session)}", Reader(), None)
+def test_a_waiter_learns_that_its_client_is_gone(serve):
+    gone, sessions = threading.Event(), []
+    line = Connection(f"127.0.0.1:{serve(kept(sessions))}", Reader(), None)
     line.call(Ready(1))
+    peer = sessions[0].peer
+    peer.when_gone(gone.set)
     assert not gone.is_set()
     line.close()
     assert gone.wait(30)
-    assert not alive[0]()
+    assert not peer.is_alive()
 
 
 def test_one_stream_too_many_is_busy(serve, connect):
-    port = serve(echo, sessions=2)
+    port = serve(Echo, sessions=2)
     lines = [connect(port) for _ in range(2)]
     for line in lines:
         line.call(Ready(1))
@@ -206,13 +225,12 @@ def test_one_stream_too_many_is_busy(serve, connect):
 def test_a_connection_can_be_closed_while_its_reply_is_waited_for(serve):
     asked, end = threading.Event(), threading.Event()
 
-    def session(_peer, requests):
-        next(requests)
-        asked.set()
-        end.wait(10)
-        yield from ()
+    class Waiting(Echo):
+        def handle(self, _message):
+            asked.set()
+            end.wait(10)
 
-    line = Connection(f"127.0.0.1:{serve(session)}", Reader(), None)
+    line = Connection(f"127.0.0.1:{serve(Waiting)}", Reader(), None)
     with ThreadPoolExecutor(1) as pool:
         reply = pool.submit(line.call, Ready(1))
         assert asked.wait(10)
@@ -245,8 +263,8 @@ def test_a_server_of_something_else_will_not_help(connect):
         other.stop(None).wait()
 
 
-def test_stopping_breaks_what_is_open_and_frees_the_port(connect):
-    server = SessionServer(echo, Reader, credentials=None, max_sessions=2)
+def test_stopping_ends_open_streams_and_frees_the_port(connect):
+    server = SessionServer(Echo, Reader, credentials=None, max_sessions=2)
     port = server.bind("127.0.0.1:0")
     server.start()
     line = connect(port)
@@ -254,13 +272,13 @@ def test_stopping_breaks_what_is_open_and_frees_the_port(connect):
     server.stop(0.05)
     with pytest.raises(TransportError):
         line.call(Ready(2))
-    again = SessionServer(echo, Reader, credentials=None, max_sessions=2)
+    again = SessionServer(Echo, Reader, credentials=None, max_sessions=2)
     assert again.bind(f"127.0.0.1:{port}") == port
     again.stop(0.05)
 
 
 def test_bytes_that_are_no_message_are_refused(serve):
-    with grpc.insecure_channel(f"127.0.0.1:{serve(echo)}") as channel:
+    with grpc.insecure_channel(f"127.0.0.1:{serve(Echo)}") as channel:
         call = channel.stream_stream(SESSION)(iter([b"\xff\xff"]))
         refusal = Reader().feed(next(call))
     assert refusal.code == "unknown-message"
@@ -286,13 +304,9 @@ def tls(tmp_path):
 
 
 def test_the_name_of_a_peer_is_its_certificates(serve, connect, tls):
-    names = []
-
-    def session(peer, requests):
-        names.append(peer.name)
-        yield from echo(peer, requests)
-
-    port = serve(session, credentials=server_credentials(TlsFiles.of_server(tls)))
+    sessions = []
+    credentials = server_credentials(TlsFiles.of_server(tls))
+    port = serve(kept(sessions), credentials=credentials)
     line = connect(port, channel_credentials(TlsFiles.of_client(tls, "alice")))
     assert line.call(Finished("x")) == Finished("x")
-    assert names == ["alice"]
+    assert sessions[0].peer.name == "alice"

@@ -1,4 +1,4 @@
-"""Failures of real connections, by what they say and whether to try again."""
+"""Failures of real connections: their messages, and whether to try again."""
 
 import contextlib
 import re
@@ -9,7 +9,7 @@ import pytest
 
 from lightsplit.errors import ConfigError, ExchangeError, RemoteError, TransportError
 from lightsplit.protocol.control import Ready
-from lightsplit.protocol.wire import Reader
+from lightsplit.protocol.frames import Reader
 from lightsplit.transports.certificates import CertificateFolder
 from lightsplit.transports.credentials import (
     TlsFiles,
@@ -98,7 +98,7 @@ def test_a_server_without_certificates_is_not_tried_again(ours):
 
 
 @pytest.mark.parametrize("kind", ["plain text", "another authority's"])
-def test_a_client_that_is_shut_out_hears_what_it_may_be(kind, authorities):
+def test_a_client_that_is_shut_out_learns_the_likely_reason(kind, authorities):
     ours, theirs = authorities
     mixed = grpc.ssl_channel_credentials(
         ours.ca.read_bytes(),
@@ -108,10 +108,12 @@ def test_a_client_that_is_shut_out_hears_what_it_may_be(kind, authorities):
     with serving(ours) as address:
         error = failure(address, None if kind == "plain text" else mixed)
     assert type(error) is TransportError  # a line that was cut looks the same
-    assert "either both ends have certificates (--certs) or neither has" in str(error)
+    assert "give both ends certificates of one authority (--certs), or neither" in str(
+        error
+    )
 
 
-def test_a_server_that_is_not_there_is_said_without_repeating_its_address():
+def test_an_error_about_a_missing_server_names_its_address_once():
     for address in ("127.0.0.1:9", "[::1]:9"):
         error = failure(address, None)
         assert type(error) is TransportError
@@ -129,8 +131,8 @@ def test_a_port_that_is_taken_says_so():
             server.bind(address)
         server.stop()
     assert str(caught.value) == (
-        f"cannot listen on {address}: Address already in use; end what listens there, "
-        "or take another port"
+        f"cannot listen on {address}: Address already in use; stop the program that "
+        "listens there, or use another port"
     )
 
 

@@ -1,4 +1,4 @@
-"""A recorder keeps what passes and changes nothing."""
+"""A recorder keeps all exchanges and changes none."""
 
 import pytest
 import torch

@@ -24,7 +24,7 @@ RUNS = ["", "run-1", 'a"b', "\\", "é", "\ud800"]
     run=st.sampled_from(RUNS),
     turn=st.integers(min_value=0),
 )
-def test_what_was_sealed_comes_back_and_costs_a_constant(blob, run, turn):
+def test_opening_returns_the_sealed_blob_and_the_overhead_is_constant(blob, run, turn):
     sealed = KEY.seal(blob, run=run, turn=turn, contract="c")
     assert len(sealed) == len(blob) + SEAL_BYTES
     assert KEY.open(sealed, run=run, turn=turn, contract="c") == blob
@@ -94,7 +94,7 @@ def test_a_blob_that_no_cipher_call_takes_is_refused(monkeypatch):
         KEY.seal(bytes(11), **BOUND)
 
 
-def test_a_saved_key_opens_what_the_first_one_sealed(tmp_path):
+def test_a_loaded_key_opens_blobs_that_the_original_sealed(tmp_path):
     path = tmp_path / "new" / "head.key"
     key = SealingKey.generate()
     key.save(path)
@@ -108,7 +108,7 @@ def test_a_key_file_is_never_overwritten(tmp_path):
     path = tmp_path / "head.key"
     KEY.save(path)
     before = path.read_bytes()
-    with pytest.raises(ConfigError, match="not overwritten"):
+    with pytest.raises(ConfigError, match="will not be overwritten"):
         SealingKey.generate().save(path)
     assert path.read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 1
@@ -183,3 +183,17 @@ def test_a_key_of_another_length_is_refused():
 def test_a_key_cannot_be_pickled_into_something_that_travels():
     with pytest.raises(TypeError, match="save"):
         pickle.dumps(KEY)
+
+
+def test_holders_of_a_key_derive_the_same_number_and_others_another():
+    same = SealingKey(bytes(range(32)))
+    assert KEY.derive("first weights", 3) == same.derive("first weights", 3)
+    assert KEY.derive("first weights", 3) < 2**256
+    others = {
+        SealingKey.generate().derive("first weights", 3),
+        KEY.derive("first weights", 4),
+        KEY.derive("something else", 3),
+        KEY.derive(3, "first weights"),
+    }
+    assert len(others | {KEY.derive("first weights", 3)}) == 5
+    assert int.from_bytes(bytes(range(32)), "big") not in others

@@ -1,11 +1,16 @@
-"""What a curious server can learn from the messages that it received."""
+"""Attacks: how much a curious server can learn from the messages it received."""
 
-from lightsplit.attacks import (  # noqa: F401 (registers them)
+from lightsplit.attacks import (  # noqa: F401 (importing registers them)
     decoder,
+    exact_table,
+    first_weights,
     fora,
     fora_reference,
+    label_classifier,
+    labelled_decoder,
     labels,
     linear,
+    refined_decoder,
     sdar,
     trivial,
     unsplit,
@@ -15,13 +20,19 @@ from lightsplit.attacks.base import (
     ATTACKS,
     Attack,
     Budget,
-    Guess,
-    LabelInference,
-    OnlineReconstruction,
+    Kind,
     Progress,
-    Reconstruction,
     equip,
+    find_attack,
     silent,
+)
+from lightsplit.attacks.capabilities import (
+    TARGETS,
+    Guess,
+    InfersLabels,
+    Observes,
+    Reconstructs,
+    capabilities,
 )
 from lightsplit.attacks.knowledge import (
     Hints,
@@ -35,23 +46,27 @@ from lightsplit.attacks.view import Exchange, ServerView, Snapshot, readable
 
 __all__ = [
     "ATTACKS",
+    "TARGETS",
     "Attack",
     "Budget",
     "Exchange",
     "Guess",
     "Hints",
+    "InfersLabels",
+    "Kind",
     "Knowledge",
-    "LabelInference",
     "LabelScore",
     "LabelledImages",
-    "OnlineReconstruction",
+    "Observes",
     "Pairs",
     "Progress",
-    "Reconstruction",
+    "Reconstructs",
     "ServerView",
     "Setup",
     "Snapshot",
+    "capabilities",
     "equip",
+    "find_attack",
     "readable",
     "silent",
 ]

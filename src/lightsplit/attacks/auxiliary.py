@@ -1,8 +1,8 @@
-"""The attacker's own images in batches, pass after pass in a new order.
+"""The attacker's own images in batches, in a new order on every pass.
 
     pass 0: 3 1 4 0 2 │ pass 1: 2 0 … ─► batches of any size, across the passes
 
-Which images come next depends on the seed and on how many were drawn before.
+The seed and the number of images drawn so far decide which images come next.
 """
 
 import torch
@@ -14,7 +14,11 @@ from lightsplit.seeding import numpy_generator
 
 
 class EndlessRows:
-    """Numbers of rows, each once per pass; ``drawn`` have been given out."""
+    """Row numbers without an end, each row once per pass.
+
+    Attributes:
+        drawn: how many rows were returned so far.
+    """
 
     def __init__(self, total: int, seed: int) -> None:
         if total < 1:
@@ -45,7 +49,7 @@ class EndlessRows:
 
 
 class AuxiliaryBatches:
-    """Batches of known images on a device, without an end."""
+    """Endless batches of known images on a device."""
 
     def __init__(self, known: LabelledImages, seed: int, device: torch.device) -> None:
         self.rows = EndlessRows(len(known.images), seed)

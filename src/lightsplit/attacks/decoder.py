@@ -1,140 +1,127 @@
-"""A decoder trained on true pairs: what a server can learn from a colluding client.
+"""A decoder trained on true pairs: the best a server can do with a colluding client.
 
-    pairs ─┬─ nine tenths ─► train a network from codes to images
-           └─ one tenth ───► keep the weights that do best here
+This is the black-box inversion of He, Zhang and Lee (ACSAC 2019) with the best possible
+data: true codes, of images that are not the victim's. Published attacks have to guess
+the head first, so in practice this is their ceiling; it does not prove one.
 
-The black-box inversion of He, Zhang and Lee (ACSAC 2019) with the best data there could
-be: true codes, of images that are none of the victim's. Published attacks have to guess
-the head first, so this is the ceiling in practice for them; it is no proof of one.
-
-What may surprise: for a projected code it is told nothing of R. The pairs tell it.
+What may surprise: nobody tells the decoder R for a projected code. It learns R from the
+pairs. ``decoder_training.py`` says how long it trains.
 """
 
-import copy
-from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from lightsplit.attacks.base import (
-    ATTACKS,
-    Budget,
-    Kind,
-    Progress,
-    Reconstruction,
-    silent,
+from lightsplit.attacks.base import ATTACKS, Budget, Kind, Progress, at_least, silent
+from lightsplit.attacks.capabilities import Reconstructs
+from lightsplit.attacks.decoder_training import (
+    LEARNING_RATE,
+    Effort,
+    TrainedDecoder,
+    decode,
+    train_decoder,
 )
-from lightsplit.attacks.decoder_loss import decoder_loss
-from lightsplit.attacks.decoder_networks import build_decoder
 from lightsplit.attacks.knowledge import Pairs
-from lightsplit.attacks.linear import held_out_split
 from lightsplit.attacks.view import ServerView
-from lightsplit.seeding import scope
 
-BATCH = 32
-LEARNING_RATE = 3e-3
-WEIGHT_DECAY = 1e-4
-CHECKS = 20  # how often the held-out pairs are looked at
-CHUNK = 512
-
-
-class Effort(NamedTuple):
-    """What a budget buys: pairs to learn from, steps of a batch, and capacity."""
-
-    pairs: int
-    steps: int
-    width: int
-    blocks: int
-
+MAY_GAIN = 0.01  # of SSIM by doubling width and steps
 
 EFFORTS: dict[Budget, Effort] = {
-    "quick": Effort(pairs=5_000, steps=1_500, width=32, blocks=1),
-    "short": Effort(pairs=10_000, steps=4_000, width=48, blocks=1),
-    "full": Effort(pairs=30_000, steps=8_000, width=48, blocks=2),
+    "quick": Effort(
+        most_pairs=5_000, steps=1_000, most_steps=4_000, width=32, blocks=1
+    ),
+    "short": Effort(
+        most_pairs=10_000, steps=2_000, most_steps=16_000, width=48, blocks=1
+    ),
+    "full": Effort(
+        most_pairs=30_000, steps=4_000, most_steps=64_000, width=48, blocks=2
+    ),
 }
 
 
 @ATTACKS.register("decoder")
-class DecoderAttack(Reconstruction):
-    """A network from codes to images, trained on pairs and stopped early.
+class DecoderAttack(Reconstructs):
+    """A network from codes to images, trained on pairs until more steps do not help.
+
+    Its options, by default those of the budget: ``most_pairs`` to learn from, ``steps``
+    of the first round, ``most_steps`` of all rounds, ``width`` and ``blocks`` of the
+    network, and ``lr``, the highest rate of a round.
 
     Attributes:
-        effort: what it may use; by default what the budget buys.
-        parameters: how many weights the network has, once it is built.
+        effort: what all these options come to.
+        is_thorough: whether a second decoder with twice the width and twice the steps
+            is trained. If its SSIM on held-out pairs is higher by more than 0.01, the
+            first had not converged. The better one attacks.
+        parameters: trained weights of the network that attacks.
     """
 
     name = "decoder"
     kind: ClassVar[Kind] = "oracle"
-    needs = ("pairs",)
+    runs_by_default = True
+    needs: ClassVar[tuple[str, ...]] = ("pairs",)
     threat_model = "a server that was given codes with their images by a client"
-    cost = "trains a network: a minute (quick) or ten (full) at 28x28"
+    cost = "1,000 to 4,000 steps (quick) or 4,000 to 64,000 (full); thorough: nine fold"
 
-    def __init__(
-        self, *, pairs: Pairs, effort: Effort | None = None, **options: Any
+    def __init__(  # noqa: PLR0913
+        self,
+        *,
+        pairs: Pairs,
+        most_pairs: int | None = None,
+        steps: int | None = None,
+        most_steps: int | None = None,
+        width: int | None = None,
+        blocks: int | None = None,
+        lr: float = LEARNING_RATE,
+        thorough: bool = False,
+        **options: Any,
     ) -> None:
         super().__init__(**options)
+        counts = {"steps": steps, "most_steps": most_steps, "width": width}
+        given = {"most_pairs": most_pairs, **counts}
+        at_least(self.name, 1, **given)
+        at_least(self.name, 0, blocks=blocks, lr=lr)
         self.pairs = pairs
-        self.effort = effort or EFFORTS[self.budget]
+        chosen = {k: v for k, v in {**given, "blocks": blocks}.items() if v is not None}
+        self.effort = EFFORTS[self.budget]._replace(lr=lr, **chosen)
+        self.is_thorough = thorough
         self.parameters = 0
 
     def reconstruct(self, view: ServerView, progress: Progress = silent) -> Tensor:
         """Return the decoder's image for every code."""
-        with scope(self.seed, "decoder"):
-            network = self._train(progress)
-        return _decode(network, view.codes)
+        return decode(self.train(progress).network, view.codes)
 
-    def _train(self, progress: Progress) -> nn.Module:
-        """Return the network with the weights that did best on the held-out pairs."""
-        rows = slice(self.effort.pairs)
-        count = len(self.pairs.codes[rows])
-        fitting, held_out = held_out_split(count, seed=self.seed)
-        seen, unseen = _part(self.pairs, fitting), _part(self.pairs, held_out)
-        _, steps, width, blocks = self.effort
-        network = build_decoder(seen, width=width, blocks=blocks, seed=self.seed)
-        best, lowest, best_step = network, float("inf"), 0
-        for step in _descend(network, seen, steps):
-            progress(step, steps)
-            if step % max(1, steps // CHECKS) and step != steps:
-                continue
-            error = float(decoder_loss(_decode(network, unseen.codes), unseen.images))
-            if error < lowest:
-                best, lowest, best_step = copy.deepcopy(network), error, step
-        self._describe(best, count, best_step)
-        return best
+    def train(self, progress: Progress = silent) -> TrainedDecoder:
+        """Return the decoder that attacks, and note whether it has converged."""
+        trained = self._trained(self.effort, progress)
+        self.converged = trained.is_converged
+        self._describe(trained)
+        if self.is_thorough:
+            trained = self._better(
+                trained, self._trained(self.effort.doubled(), progress)
+            )
+        self.parameters = trained.parameters
+        return trained
 
-    def _describe(self, network: nn.Module, pairs: int, step: int) -> None:
-        self.parameters = sum(weight.numel() for weight in network.parameters())
+    def _trained(self, effort: Effort, progress: Progress) -> TrainedDecoder:
+        return train_decoder(self.pairs, effort, seed=self.seed, progress=progress)
+
+    def _better(self, first: TrainedDecoder, doubled: TrainedDecoder) -> TrainedDecoder:
+        """Return the better one; a second that is much better shows no convergence."""
+        gain = doubled.similarity - first.similarity
+        self.converged = gain <= MAY_GAIN
+        found = "converged" if self.converged else "not converged"
         self.notes.append(
-            f"{self.parameters:,} parameters, trained on {pairs:,} pairs; best after "
-            f"{step:,} of {self.effort.steps:,} steps of {BATCH}"
+            f"{found}: twice the width and steps ({doubled.parameters:,} weights, "
+            f"{doubled.steps:,} steps) change SSIM on held-out pairs by {gain:+.4f}"
         )
+        return doubled if gain > 0 else first
 
-
-def _descend(network: nn.Module, pairs: Pairs, steps: int) -> Iterator[int]:
-    """Train on random batches; yield after each step how many were done."""
-    optimizer = torch.optim.AdamW(
-        network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY
-    )
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, LEARNING_RATE, total_steps=steps + 1, pct_start=0.2
-    )
-    for step in range(1, steps + 1):
-        rows = torch.randint(len(pairs.codes), (BATCH,))
-        network.train()
-        loss = decoder_loss(network(pairs.codes[rows]), pairs.images[rows])
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        schedule.step()
-        yield step
-
-
-def _decode(network: nn.Module, codes: Tensor) -> Tensor:
-    network.eval()
-    with torch.no_grad():
-        return torch.cat([network(chunk) for chunk in torch.split(codes, CHUNK)])
-
-
-def _part(pairs: Pairs, rows: Tensor) -> Pairs:
-    return Pairs(pairs.codes[rows], pairs.activations[rows], pairs.images[rows])
+    def _describe(self, trained: TrainedDecoder) -> None:
+        pairs = min(len(self.pairs.codes), self.effort.most_pairs)
+        found = "converged" if trained.is_converged else "not converged"
+        gain = "" if trained.gain is None else f", the second half {trained.gain:+.4f}"
+        self.notes.append(
+            f"{found} after {trained.steps:,} steps: SSIM on held-out pairs "
+            f"{trained.similarity:.4f}{gain}; {trained.parameters:,} weights, "
+            f"{pairs:,} pairs"
+        )

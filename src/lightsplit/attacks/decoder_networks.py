@@ -3,17 +3,16 @@
     codes ─► stem ─► residual blocks ─► pixel shuffle ─► conv ─► sigmoid ─► images
              └──────────── at the grid ────────────┘
 
-The sigmoid is there because SSIM is unforgiving where an image is black and flat: it
-lets the background settle near zero.
+SSIM is unforgiving where an image is black and flat. The sigmoid lets the background
+settle near zero.
 """
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pixel_shuffle
 
-from lightsplit.attacks.decoder_stems import FlatStem, Grid, MapStem, is_map
+from lightsplit.attacks.decoder_stems import Grid, Stem, is_map
 from lightsplit.attacks.knowledge import Pairs
-from lightsplit.attacks.linear import fit_linear
 
 LAST_MAPS = 12
 
@@ -29,34 +28,22 @@ def build_decoder(
     code, activation, image = (
         tuple(rows.shape[1:]) for rows in (pairs.codes, pairs.activations, pairs.images)
     )
-    if is_map(code, image):
-        grid = Grid.under(image, code)
-        stem: nn.Module = MapStem(pairs.codes, grid, width)
-    else:
-        grid = Grid.under(image, activation)
-        flat = pairs.codes.flatten(1)
-        shown = is_map(activation, image)
-        stem = FlatStem(
-            flat,
-            fit_linear(flat, pairs.images, seed=seed),
-            fit_linear(flat, pairs.activations, seed=seed) if shown else None,
-            grid=grid,
-            width=width,
-        )
+    grid = Grid.under(image, code if is_map(code, image) else activation)
+    stem = Stem(pairs, grid, width=width, seed=seed)
     return ImageDecoder(stem, Trunk(image, grid, width=width, blocks=blocks))
 
 
 class ImageDecoder(nn.Module):
     """A stem that brings codes to a grid, and a trunk from there to images."""
 
-    def __init__(self, stem: nn.Module, trunk: nn.Module) -> None:
+    def __init__(self, stem: Stem, trunk: "Trunk") -> None:
         super().__init__()
         self.stem = stem
         self.trunk = trunk
 
-    def forward(self, codes: Tensor) -> Tensor:
-        """Return images (B, C, H, W) in [0, 1]."""
-        images: Tensor = self.trunk(self.stem(codes))
+    def forward(self, codes: Tensor, folds: Tensor | None = None) -> Tensor:
+        """Return images (B, C, H, W) in [0, 1]; ``folds`` as the stem takes them."""
+        images: Tensor = self.trunk(self.stem(codes, folds))
         return images
 
 
@@ -82,7 +69,7 @@ class Trunk(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """Two convolutions whose result is added to what came in."""
+    """Two convolutions whose result is added to their input."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

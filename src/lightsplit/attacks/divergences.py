@@ -1,10 +1,10 @@
-"""How far two sets of features lie apart, for a network that is to imitate another.
+"""Distances between two sets of features, for a network that imitates another.
 
     multi_kernel_mmd    maximum mean discrepancy under five Gaussian kernels
-    gradient_penalty    what keeps a critic's slope near 1 (Gulrajani et al., 2017)
+    gradient_penalty    keeps a critic's slope near 1 (Gulrajani et al., 2017)
 
-Squared distances come from the Gram matrix. The obvious way, a difference for every
-pair, takes (2n)² · d numbers: 1 GB for 64 activations of 64x16x16.
+Squared distances come from the Gram matrix. Taking a difference for every pair would
+need (2n)² · d numbers: 1 GB for 64 activations of 64x16x16.
 """
 
 from collections.abc import Callable
@@ -16,11 +16,11 @@ BANDWIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0)
 
 
 def multi_kernel_mmd(first: Tensor, second: Tensor) -> Tensor:
-    """Return the discrepancy of two sets (n, …) of as many features, n > 1.
+    """Return the discrepancy of two sets (n, …) of equal size, n > 1.
 
     A kernel's variance is one of BANDWIDTHS times the mean squared distance, which is
-    taken as a constant. A row is not compared with itself; the constant 2/(n-1) that
-    FORA adds is there too.
+    taken as a constant. No row is compared with itself. The result includes the
+    constant 2/(n-1) that FORA adds.
     """
     count = len(first)
     distances = _squared_distances(torch.cat([first, second]).flatten(1))
@@ -48,7 +48,7 @@ def gradient_penalty(
 
 
 def _squared_distances(rows: Tensor) -> Tensor:
-    """Return them for every pair (2n, 2n); centred first, which loses no distance."""
+    """Return the distance of every pair (2n, 2n); centring the rows changes none."""
     rows = rows - rows.detach().mean(dim=0)
     lengths = rows.square().sum(dim=1)
     distances = lengths.unsqueeze(1) + lengths - 2 * rows @ rows.T

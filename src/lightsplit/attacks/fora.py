@@ -6,21 +6,22 @@ learning", CVPR 2024.
     published   substitute ─► activation, made like R z̃     the codec is the victim's
     adaptive    substitute ─► codec ─► code, made like z̃    the codec is in the contract
 
-It uses neither labels nor gradients nor the head's architecture: both topologies are
-the same to it. The decoder that the authors hold beside it is fora_reference.py.
+It uses no labels, no gradients and not the head's architecture, so the two topologies
+are the same to it. The authors compare it with a decoder: fora_reference.py.
 
-Where we differ from the released code, which stops at its first iteration with an
-error: images reach the victim in [0, 1], only FORA's own networks see [-1, 1]; images
-are reconstructed after training, not scored batch by batch.
+The released code stops at its first iteration with an error. Where we differ from it:
+images reach the victim in [0, 1], and only FORA's own networks see [-1, 1]; images are
+reconstructed after training, not scored batch by batch.
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 from torch import Tensor
 
 from lightsplit import seeding
-from lightsplit.attacks.base import ATTACKS, Budget, Kind
+from lightsplit.attacks.base import ATTACKS, Budget, Kind, at_least
 from lightsplit.attacks.fora_networks import halvings
 from lightsplit.attacks.fora_training import Imitation, Settings
 from lightsplit.attacks.knowledge import LabelledImages, Setup
@@ -59,10 +60,12 @@ class FORA(TrainedAlongside):
         **options: Any,
     ) -> None:
         super().__init__(auxiliary=auxiliary, setup=setup, **options)
+        at_least(self.name, 0, **asdict(settings))
+        at_least(self.name, 8, width=settings.width)
         with seeding.scope(self.seed, "fora", "networks"):
             self._imitation = Imitation(
                 self.codec,
-                AsReceived(setup.formats),
+                AsReceived(setup.formats, codec=self.codec),
                 image=auxiliary.images.shape[1:],
                 settings=settings,
                 works_on_codes=self.form == "adaptive",

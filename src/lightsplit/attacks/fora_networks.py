@@ -5,9 +5,10 @@
     decoder      up 256 · image                    two more layers, 128 and 64, that
                                                    double, for smaller features
 
-This is the released level 2, and its critics and decoders of the levels 3 and 4. For
-features as large as the image nothing is pooled or doubled; for smaller ones than half
-the substitute has one more layer and pooling for each halving, which is ours.
+These are the networks of the released level 2, and the critics and decoders of levels 3
+and 4. Features as large as the image are neither pooled nor doubled. For features of
+less than half the image's size the substitute has one more layer and one more pooling
+for each halving; that is our addition.
 """
 
 import math
@@ -92,8 +93,9 @@ def make_decoder(features: tuple[int, ...], image: tuple[int, ...]) -> nn.Sequen
 class ConstantSlopes(nn.Module):
     """A ReLU for a critic whose slope is differentiated.
 
-    Its second derivative is 0. PyTorch's own ReLU says so by zeros, which are then sent
-    back through the whole critic; this one does not depend on its input there.
+    Its second derivative is 0. PyTorch's own ReLU returns zeros for it and sends them
+    back through the whole critic. Here the mask does not depend on the input, as far as
+    autograd knows, so nothing is sent back.
     """
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -102,7 +104,7 @@ class ConstantSlopes(nn.Module):
 
 
 class Residual(nn.Module):
-    """Two convolutions after their ReLUs, added to what came in."""
+    """Two convolutions after their ReLUs, added to their input."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()

@@ -1,11 +1,11 @@
 """FORA's reference: its decoder, trained on true pairs of code and image.
 
-Nobody attacks like this without a client's help. Beside FORA it shows how much of an
-image a decoder of this size can find in a code, once it need not guess the client.
+Nobody can attack like this without a client's help. It shows how much of an image a
+decoder of this size finds in a code when it need not guess the client, as FORA must.
 
-Where we differ from the released code: there it learns from the very images that are
-reconstructed; here from auxiliary images and their codes, made by the trained client.
-Its rate is ten times that of FORA's decoder, as released.
+Where we differ from the released code: there the decoder learns from the very images
+that it reconstructs; here it learns from auxiliary images and their codes, made by the
+trained client. Its rate is ten times that of FORA's decoder, as released.
 """
 
 from typing import Any, ClassVar
@@ -16,14 +16,8 @@ from torch.nn.functional import mse_loss
 
 from lightsplit import seeding
 from lightsplit.attacks.auxiliary import EndlessRows
-from lightsplit.attacks.base import (
-    ATTACKS,
-    Budget,
-    Kind,
-    Progress,
-    Reconstruction,
-    silent,
-)
+from lightsplit.attacks.base import ATTACKS, Budget, Kind, Progress, at_least, silent
+from lightsplit.attacks.capabilities import Reconstructs
 from lightsplit.attacks.fora_networks import halvings, make_decoder
 from lightsplit.attacks.fora_training import after
 from lightsplit.attacks.knowledge import Pairs
@@ -38,8 +32,13 @@ CHUNK = 256  # images decoded at a time
 
 
 @ATTACKS.register("fora-reference")
-class ForaReference(Reconstruction):
-    """FORA's decoder, trained on true pairs of code and image."""
+class ForaReference(Reconstructs):
+    """FORA's decoder, trained on true pairs of code and image.
+
+    Attributes:
+        steps: of a batch; by default the budget decides.
+        lr: Adam's rate.
+    """
 
     name = "fora-reference"
     kind: ClassVar[Kind] = "oracle"
@@ -52,23 +51,28 @@ class ForaReference(Reconstruction):
         """Raise AuditError unless the decoder can double features to an image."""
         halvings(activation, image)
 
-    def __init__(self, *, pairs: Pairs, **options: Any) -> None:
+    def __init__(
+        self, *, pairs: Pairs, steps: int | None = None, lr: float = LR, **options: Any
+    ) -> None:
         super().__init__(**options)
+        at_least(self.name, 1, steps=steps)
+        at_least(self.name, 0, lr=lr)
         self.pairs = pairs
+        self.steps = steps or STEPS[self.budget]
+        self.lr = lr
 
     def reconstruct(self, view: ServerView, progress: Progress = silent) -> Tensor:
         """Return an image for every code."""
         codes, images = self.pairs.codes, self.pairs.images * 2 - 1
-        steps = STEPS[self.budget]
         with seeding.scope(self.seed, self.name):
             network = make_decoder(view.codec.shape, tuple(images.shape[1:]))
             decoder = after(learned_lift(view.codec), network).to(codes.device)
-            learner = Learner(decoder, LR)
+            learner = Learner(decoder, self.lr)
             batches = EndlessRows(len(codes), self.seed)
-            for step in range(steps):
+            for step in range(self.steps):
                 rows = batches.next(BATCH)
                 descend([learner], [mse_loss(decoder(codes[rows]), images[rows])])
-                progress(step + 1, steps)
+                progress(step + 1, self.steps)
         decoder.eval()
         with torch.no_grad():
             decoded = [decoder(rows) for rows in torch.split(view.codes, CHUNK)]

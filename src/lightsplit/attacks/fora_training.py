@@ -11,8 +11,8 @@
        1,000 times the gradient penalty
 
 What may surprise: nothing pairs an image with its features. A substitute that sees
-every picture as its negative can match the distribution as well, and then the decoder
-gives negatives. Such a result is scored both ways.
+every picture as its negative can match the distribution just as well, and the decoder
+then returns negatives. The audit scores such a result both ways.
 """
 
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ class Substitute(nn.Module):
 
 
 class Imitation:
-    """The networks of FORA and how they learn from the victim's features.
+    """The networks of FORA, which learn from the victim's features.
 
     Args:
         codec: as the server knows it.
@@ -116,7 +116,7 @@ class Imitation:
         }
 
     def entrance(self, code: Code, server: nn.Module) -> Tensor:
-        """Return the victim's features: its codes, or what the server makes of them."""
+        """Return the victim's features: its codes, or the server's activations."""
         if self.has_lift:
             return code.values
         lifted: Tensor = server.decoder(code)  # type: ignore[operator]
@@ -132,9 +132,8 @@ class Imitation:
         self._improve_substitute(victims, before, by_features)
         self._improve_decoder(images)
         self._improve_critic(victims, before.detach(), by_weights)
-        with (
-            torch.no_grad()
-        ):  # moves the decoder's statistics, as the released code does
+        with torch.no_grad():
+            # Moves the decoder's running statistics, as the released code does.
             self._network("decoder")(victims)
 
     @torch.no_grad()
@@ -187,5 +186,5 @@ class Imitation:
 
 
 def after(lift: nn.Module | None, network: nn.Module) -> nn.Module:
-    """Return the network, behind a lift where there is one."""
+    """Return the network, behind the lift if there is one."""
     return network if lift is None else nn.Sequential(lift, network)

@@ -1,8 +1,8 @@
-"""What an attacker may know besides the server's view.
+"""The knowledge that an attacker may have besides the server's view.
 
-An attack names in ``needs`` which of these it takes; it is given those and no others,
-by its constructor, and they are its threat model in code. Everything is optional: what
-a run cannot offer is None, and an attack that needs it is not run.
+An attack names in ``needs`` the fields that its constructor takes. It is given those
+and no others: they are its threat model in code. A field that a run cannot offer is
+None, and an attack that needs it does not run.
 """
 
 from collections.abc import Callable
@@ -26,17 +26,21 @@ class LabelledImages:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """True codes of known images: what a colluding client could hand over.
+    """True codes of known images, as a colluding client could hand them over.
 
     Attributes:
         codes: as the server reads them (M, …).
-        activations: what the codes were made of (M, …).
+        activations: the activations that the codes were made of (M, …).
         images: (M, C, H, W), float in [0, 1].
     """
 
     codes: Tensor
     activations: Tensor
     images: Tensor
+
+    def part(self, rows: Tensor | slice) -> "Pairs":
+        """Return some of the pairs."""
+        return Pairs(self.codes[rows], self.activations[rows], self.images[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +53,7 @@ class Hints:
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """What a server has before the first message: all but the client's weights.
+    """Everything a server has before the first message: all but the client's weights.
 
     Attributes:
         contract: of the run.
@@ -59,7 +63,7 @@ class Setup:
             server's weights as its state, and its ``decoder`` lifts codes.
         tail: makes a network like the client's from outputs to logits, with fresh
             weights.
-        device: where the tensors of messages are.
+        device: of the tensors in messages.
     """
 
     contract: Contract
@@ -72,7 +76,7 @@ class Setup:
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """Everything that some attacker may know; each attack gets its own part of it.
+    """Everything that any attacker may know; each attack is given its own part.
 
     Attributes:
         image_shape: channels, height and width of an image.
@@ -84,8 +88,11 @@ class Knowledge:
         labels: of the images to reconstruct; only the class mean uses them.
         hints: one sample of each class with its label.
         sent_labels: of the images to reconstruct, as the client sends them in training;
-            none where labels stay with the client.
-        setup: what the server has before the first message.
+            empty if labels stay with the client.
+        setup: everything the server has before the first message.
+        first_client: makes head and encoder, images to codes, with the weights that the
+            run's seed gives; with True those of a client that draws from a secret, that
+            is of no seed that the server knows.
     """
 
     image_shape: tuple[int, int, int]
@@ -98,3 +105,4 @@ class Knowledge:
     hints: Hints | None = None
     sent_labels: Tensor = field(default_factory=lambda: torch.empty(0).long())
     setup: Setup | None = None
+    first_client: Callable[[bool], nn.Module] | None = None

@@ -1,7 +1,7 @@
-"""How well labels were inferred, and what guessing would have scored.
+"""Scores of inferred labels, and what guessing would have scored.
 
-Every score has its chance level beside it, measured with shuffled labels, because it
-is often neither 1 / classes nor a half: classes may be unequal, naming clusters by the
+Every score comes with its chance level, measured with shuffled labels. That level is
+often neither 1 / classes nor a half: classes may be unequal, naming clusters by the
 truth favours the attacker, and so does max(AUC, 1 − AUC).
 """
 
@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lightsplit.errors import AuditError
+from lightsplit.extras import require
 from lightsplit.seeding import numpy_generator
 
 SHUFFLES = 20
 
 
 class LabelScore(NamedTuple):
-    """A score of what was inferred, what it is by chance, and from how many samples."""
+    """A score of inferred labels, its value by chance, and the number of samples."""
 
     name: str
     value: float
@@ -33,13 +34,18 @@ def matched_accuracy(clusters: Tensor, labels: Tensor, *, seed: int = 0) -> Labe
     return _scored("matched_accuracy", _matched, clusters, labels, seed)
 
 
+def accuracy(guesses: Tensor, labels: Tensor, *, seed: int = 0) -> LabelScore:
+    """Return the share of guesses that are right."""
+    return _scored("accuracy", _accuracy, guesses, labels, seed)
+
+
 def hint_accuracy(
     guesses: Tensor, labels: Tensor, *, hints: Tensor, seed: int = 0
 ) -> LabelScore:
     """Return the accuracy on the rows that are not among ``hints``."""
     unknown = torch.ones(len(labels), dtype=torch.bool)
     unknown[hints] = False
-    return _scored("accuracy", _accuracy, guesses[unknown], labels[unknown], seed)
+    return accuracy(guesses[unknown], labels[unknown], seed=seed)
 
 
 def leak_auc(scores: Tensor, labels: Tensor, *, seed: int = 0) -> LabelScore:
@@ -71,25 +77,23 @@ def _accuracy(guesses: NDArray[Any], labels: NDArray[Any]) -> float:
 
 def _matched(clusters: NDArray[Any], labels: NDArray[Any]) -> float:
     """Return the accuracy with the clusters named so that it is highest."""
-    from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped]
-
+    optimize = require("scipy.optimize", extra="audit")
     counts = np.zeros((clusters.max() + 1, labels.max() + 1))
     np.add.at(counts, (clusters, labels), 1)
-    rows, columns = linear_sum_assignment(counts, maximize=True)
+    rows, columns = optimize.linear_sum_assignment(counts, maximize=True)
     return float(counts[rows, columns].sum() / len(labels))
 
 
 def _leak_auc(scores: NDArray[Any], labels: NDArray[Any]) -> float:
-    """Return the mean over classes of how well a threshold tells one from the rest.
+    """Return how well a threshold tells a class from the rest, averaged over classes.
 
-    The AUC by the sum of the ranks of a class (Mann and Whitney), ties shared.
+    This is the AUC, by the sum of a class's ranks (Mann and Whitney), ties shared.
     """
-    from scipy.stats import rankdata  # type: ignore[import-untyped]
-
+    stats = require("scipy.stats", extra="audit")
     classes, members = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise AuditError("expected samples of at least two classes, got one")
     own = np.bincount(members)
-    ranks = np.bincount(members, weights=rankdata(scores))
+    ranks = np.bincount(members, weights=stats.rankdata(scores))
     areas = (ranks - own * (own + 1) / 2) / (own * (len(labels) - own))
     return float(np.maximum(areas, 1 - areas).mean())

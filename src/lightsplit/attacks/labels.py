@@ -8,8 +8,8 @@
 
 The label clustering of Liu et al. (2022) and the norm attack of Li et al. (ICLR 2022).
 With cross-entropy and a linear tail W the output gradient of a sample is (p − y) W over
-the batch size: its direction is the label's almost from the first step, whatever the
-codec at the front cut. "Labels never leave the client" is not label privacy.
+the batch size: almost from the first step its direction gives the label away, whatever
+the codec at the front cut. "Labels never leave the client" is not label privacy.
 
 Where we differ: the attacker is the server of the U-shaped topology, so there are more
 than two classes; the norm is scored one class against the rest. In vanilla topology the
@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from lightsplit.attacks.base import ATTACKS, LabelInference
+from lightsplit.attacks.base import ATTACKS, Budget, Kind, at_least
+from lightsplit.attacks.capabilities import InfersLabels
 from lightsplit.attacks.knowledge import Hints
 from lightsplit.attacks.label_scores import (
     LabelScore,
@@ -32,49 +33,60 @@ from lightsplit.attacks.label_scores import (
 )
 from lightsplit.attacks.view import ServerView
 from lightsplit.errors import AuditError
+from lightsplit.extras import require
 
-RESTARTS = {"quick": 4, "short": 10, "full": 20}
+RESTARTS: dict[Budget, int] = {"quick": 4, "short": 10, "full": 20}
 
 
 @ATTACKS.register("label-kmeans")
-class LabelKMeans(LabelInference):
-    """Clusters of rows; ``matched_accuracy`` names them as favourably as can be."""
+class LabelKMeans(InfersLabels):
+    """Clusters of rows; ``matched_accuracy`` names them as favourably as possible.
+
+    Attributes:
+        restarts: of k-means; the best one counts. By default the budget decides.
+    """
 
     name = "label-kmeans"
+    kind: ClassVar[Kind] = "labels"
+    runs_by_default = True
     needs = ("classes",)
     threat_model = "a server that knows how many classes there are, and nothing else"
     cost = "k-means, 4 restarts (quick) or 20 (full); seconds"
-    chance: ClassVar[str] = "of the best naming of clusters drawn at random"
 
-    def __init__(self, *, classes: int, **options: Any) -> None:
+    def __init__(
+        self, *, classes: int, restarts: int | None = None, **options: Any
+    ) -> None:
         super().__init__(**options)
+        at_least(self.name, 1, restarts=restarts)
         self.classes = classes
+        self.restarts = restarts or RESTARTS[self.budget]
 
-    def infer(self, view: ServerView, message: str) -> Tensor:
+    def infer(self, view: ServerView, source: str) -> Tensor:
         """Return the cluster of every row; gradients are first made equally long."""
-        from sklearn.cluster import KMeans
-
-        rows = _rows(view, message)
+        cluster = require("sklearn.cluster", extra="audit")
+        rows = _rows(view, source)
         if len(rows) < self.classes:
             raise AuditError(
-                f"expected at least {self.classes} rows of {message}, got {len(rows)}"
+                f"expected at least {self.classes} rows of {source}, got {len(rows)}"
             )
-        rows = normalize(rows) if message.endswith("gradient") else rows
-        clusters = KMeans(
-            self.classes, n_init=RESTARTS[self.budget], random_state=self.seed
+        rows = normalize(rows) if source.endswith("gradient") else rows
+        clusters = cluster.KMeans(
+            self.classes, n_init=self.restarts, random_state=self.seed
         )
         return torch.from_numpy(clusters.fit_predict(rows.numpy())).long()
 
-    def score(self, view: ServerView, message: str, labels: Tensor) -> LabelScore:
+    def score(self, view: ServerView, source: str, labels: Tensor) -> LabelScore:
         """Return the accuracy under the best naming of the clusters."""
-        return matched_accuracy(self.infer(view, message), labels, seed=self.seed)
+        return matched_accuracy(self.infer(view, source), labels, seed=self.seed)
 
 
 @ATTACKS.register("label-hint")
-class LabelHint(LabelInference):
+class LabelHint(InfersLabels):
     """The label of the nearest hint, by cosine; the hints themselves do not count."""
 
     name = "label-hint"
+    kind: ClassVar[Kind] = "labels"
+    runs_by_default = True
     needs = ("hints",)
     threat_model = "a server that knows the label of one recorded sample of each class"
     cost = "one product of rows and hints; none to speak of"
@@ -83,48 +95,49 @@ class LabelHint(LabelInference):
         super().__init__(**options)
         self.hints = hints
 
-    def infer(self, view: ServerView, message: str) -> Tensor:
-        """Return the label of the hint that each row points along most."""
-        rows = normalize(_rows(view, message))
+    def infer(self, view: ServerView, source: str) -> Tensor:
+        """Return for each row the label of the hint whose direction is nearest."""
+        rows = normalize(_rows(view, source))
         if int(self.hints.rows.max()) >= len(rows):
             raise AuditError(
-                f"a hint is row {int(self.hints.rows.max())} of {message}, "
+                f"a hint is row {int(self.hints.rows.max())} of {source}, "
                 f"of which the view holds {len(rows)}"
             )
         nearest = (rows @ rows[self.hints.rows].T).argmax(dim=1)
         return self.hints.labels[nearest]
 
-    def score(self, view: ServerView, message: str, labels: Tensor) -> LabelScore:
+    def score(self, view: ServerView, source: str, labels: Tensor) -> LabelScore:
         """Return the accuracy on all rows but the hints."""
         return hint_accuracy(
-            self.infer(view, message), labels, hints=self.hints.rows, seed=self.seed
+            self.infer(view, source), labels, hints=self.hints.rows, seed=self.seed
         )
 
 
 @ATTACKS.register("label-norm")
-class LabelNorm(LabelInference):
+class LabelNorm(InfersLabels):
     """The length of each row: a score, not a label; see ``leak_auc``."""
 
     name = "label-norm"
+    kind: ClassVar[Kind] = "labels"
+    runs_by_default = True
     threat_model = "a server that knows nothing but the messages"
     cost = "one norm for each row; none to speak of"
-    chance: ClassVar[str] = "leak AUC with the labels shuffled"
 
-    def infer(self, view: ServerView, message: str) -> Tensor:
+    def infer(self, view: ServerView, source: str) -> Tensor:
         """Return the Euclidean norm of every row."""
-        norms: Tensor = torch.linalg.vector_norm(_rows(view, message), dim=1)
+        norms: Tensor = torch.linalg.vector_norm(_rows(view, source), dim=1)
         return norms
 
-    def score(self, view: ServerView, message: str, labels: Tensor) -> LabelScore:
+    def score(self, view: ServerView, source: str, labels: Tensor) -> LabelScore:
         """Return how well the norm tells a class from the rest."""
-        return leak_auc(self.infer(view, message), labels, seed=self.seed)
+        return leak_auc(self.infer(view, source), labels, seed=self.seed)
 
 
-def _rows(view: ServerView, message: str) -> Tensor:
-    """Return one flat float32 row per sample, or say why there is none."""
-    if message.startswith("output") and view.contract.topology == "vanilla":
+def _rows(view: ServerView, source: str) -> Tensor:
+    """Return one flat float32 row per sample, or raise the reason why there is none."""
+    if source.startswith("output") and view.contract.topology == "vanilla":
         raise AuditError(
-            f"a vanilla run has no {message}: the server holds tail and labels itself; "
+            f"a vanilla run has no {source}: the server holds tail and labels itself; "
             "attack 'code' or 'code_gradient' instead"
         )
-    return view.training_messages(message).flatten(1).float()
+    return view.training_messages(source).flatten(1).float()

@@ -1,4 +1,4 @@
-"""A network of an attacker with its own optimizer, as one thing to train and to keep.
+"""A network of an attacker and its optimizer, to train and to save together.
 
 descend([learners], [losses])      one step of each down the sum of the losses
 learner.state() / learner.load()   weights, buffers and optimizer as named tensors
@@ -34,7 +34,7 @@ class Learner:
         return {**self.network.state_dict(), **slots}
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Take over what ``state()`` of an equal learner returned."""
+        """Load the state that ``state()`` of an equal learner returned."""
         weights = {k: v for k, v in state.items() if not k.startswith(_SLOTS)}
         slots: dict[int, dict[str, Tensor]] = {}
         for key in state.keys() - weights.keys():
@@ -57,7 +57,7 @@ def descend(
     """Take a step of each learner down the sum of losses.
 
     Args:
-        learners: whose weights change; no other weight gets a gradient.
+        learners: the networks to change; no other weight gets a gradient.
         tensors: losses, or tensors whose gradients are known.
         gradients: of the tensors; None for a loss.
     """
@@ -79,7 +79,7 @@ def states(learners: Mapping[str, Learner]) -> dict[str, Tensor]:
 
 
 def load_states(learners: Mapping[str, Learner], state: Mapping[str, Tensor]) -> None:
-    """Take over what ``states`` of equal learners returned."""
+    """Load the state that ``states`` of equal learners returned."""
     for name, learner in learners.items():
         mine = f"{name}/"
         learner.load(
@@ -88,5 +88,5 @@ def load_states(learners: Mapping[str, Learner], state: Mapping[str, Tensor]) ->
 
 
 def frozen(network: M) -> M:
-    """Return the network in evaluation mode, with no weight that could learn."""
+    """Return the network in evaluation mode, with all weights fixed."""
     return network.eval().requires_grad_(False)

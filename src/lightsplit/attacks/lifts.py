@@ -1,9 +1,10 @@
-"""Lifts that an attacker learns: from codes to activations of its own making.
+"""Lifts that an attacker learns: from codes to activations of its own.
 
     code (B, k)         ──trained matrix, at first R──► (B, C, H, W)     projections
+    code (B, k)         ──trained matrix, at first random──► the same    trained codes
     code (B, c', H, W)  ──trained 1x1 convolution─────► (B, C, H, W)     fewer channels
 
-A code that the server reads as an activation already needs no lift.
+A code that the server already reads as an activation needs no lift.
 """
 
 from torch import Tensor, nn
@@ -26,9 +27,9 @@ class LearnedLift(nn.Module):
 
 
 def learned_lift(codec: Codec) -> nn.Module | None:
-    """Return a lift for the codec's codes that can be trained.
+    """Return a trainable lift for the codec's codes.
 
-    None where a code is read as an activation already: raw, or with side information.
+    None if a code is already read as an activation: raw, or with side information.
     """
     code = codec.layout(1)
     if code.side or code.values.shape[1:] == codec.shape:
@@ -36,4 +37,7 @@ def learned_lift(codec: Codec) -> nn.Module | None:
     if isinstance(codec.encoder, ProjectingEncoder):
         return LearnedLift(codec.encoder.projection.matrix().T, codec.shape)
     channels = code.values.shape[1]
+    if len(code.values.shape) == 2:
+        start = nn.Linear(channels, codec.activation_size, bias=False).weight.detach()
+        return LearnedLift(start.T, codec.shape)
     return nn.Conv2d(channels, codec.shape[0], kernel_size=1)

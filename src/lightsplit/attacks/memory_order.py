@@ -1,6 +1,6 @@
-"""The order in memory in which convolutions find images or activations.
+"""The memory order of images and activations that makes convolutions fast.
 
-On a CPU convolutions with few channels, strides or transposition are up to three times
+On a CPU, convolutions with few channels, strides or transposition run up to three times
 as fast if the channels of a pixel lie together. The numbers are the same.
 """
 

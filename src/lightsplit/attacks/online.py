@@ -1,11 +1,11 @@
-"""What attacks have in common that train networks of their own beside the victim.
+"""Attacks that train networks of their own beside the victim: their common part.
 
     exchange ─► a complete step? ─► the server's weights into a copy of its network
                                  ─► one iteration: the step's code, a batch of known
                                     images, random numbers of this iteration
 
-Nothing is drawn from the generators that the victim uses, and nothing of the victim's
-is changed.
+They draw nothing from the generators that the victim uses, and change nothing of the
+victim's.
 """
 
 from abc import abstractmethod
@@ -17,26 +17,28 @@ from torch import Tensor, nn
 
 from lightsplit import seeding
 from lightsplit.attacks.auxiliary import AuxiliaryBatches
-from lightsplit.attacks.base import Guess, OnlineReconstruction, Progress, silent
+from lightsplit.attacks.base import Progress, silent
+from lightsplit.attacks.capabilities import Guess, Observes, Reconstructs
 from lightsplit.attacks.knowledge import LabelledImages, Setup
 from lightsplit.attacks.learner import Learner, frozen, load_states, states
 from lightsplit.attacks.steps import Seen, StepReader
 from lightsplit.attacks.view import Exchange, ServerView
 from lightsplit.codecs import Code
 from lightsplit.errors import AuditError, RunError
+from lightsplit.protocol import Wire
 
 _SERVER = "server/"
 
 
-class TrainedAlongside(OnlineReconstruction):
+class TrainedAlongside(Observes, Reconstructs):
     """An attack whose networks do one iteration for every step of the victim.
 
     Attributes:
-        published_iterations: of the authors' own runs.
+        published_iterations: how many the authors' own runs had.
         learners: its networks by name, each with its optimizer.
         codec: as the server knows it.
-        server: a frozen copy of the server's network, as it is at the last step.
-        iterations: how many were done.
+        server: a frozen copy of the server's network as of the last step.
+        iterations: how many it has done.
     """
 
     published_iterations: ClassVar[int]
@@ -51,7 +53,7 @@ class TrainedAlongside(OnlineReconstruction):
             self.server: nn.Module = frozen(setup.server()).to(setup.device)
         self._batches = AuxiliaryBatches(auxiliary, self.seed, setup.device)
         self.codec = setup.codec()
-        self._reader = StepReader(self.codec, setup.formats)
+        self._reader = StepReader(Wire(self.codec, formats=setup.formats))
         self._latest: Seen | None = None
 
     @abstractmethod
@@ -63,12 +65,12 @@ class TrainedAlongside(OnlineReconstruction):
         """Return the images (B, C, H, W) of the victim's codes."""
 
     def classify(self, code: Code) -> Tensor | None:
-        """Return the labels of the victim's codes where the attack infers them."""
+        """Return the labels of the victim's codes, or None if it infers none."""
         del code
         return None
 
     def labels_of(self, batches: Sequence[Code]) -> Sequence[Tensor | None]:
-        """Return the labels that the server has of images to reconstruct."""
+        """Return the labels of the images to reconstruct, where the server has them."""
         return [None] * len(batches)
 
     def observe(self, exchange: Exchange, weights: Mapping[str, Tensor]) -> None:
@@ -83,7 +85,7 @@ class TrainedAlongside(OnlineReconstruction):
         self._latest = seen
 
     def guess(self) -> Guess:
-        """Return what it makes of the last step that it has learnt from."""
+        """Return its images and labels of the last step that it has learnt from."""
         if self._latest is None:
             raise AuditError(f"{self.name} has learnt from no step yet")
         return Guess(self.decode(self._latest), self.classify(self._latest.code))
@@ -97,14 +99,8 @@ class TrainedAlongside(OnlineReconstruction):
             progress(len(images), len(batches))
         return torch.cat(images)
 
-    def infer_labels(self, view: ServerView) -> Tensor | None:
-        """Return a label for every code where the attack infers them."""
-        found = [self.classify(code) for code in view.coded_batches]
-        labels = [part for part in found if part is not None]
-        return torch.cat(labels) if labels else None
-
     def state(self) -> dict[str, Tensor]:
-        """Return the networks with their optimizers, and how far it has come."""
+        """Return the networks with their optimizers, and the counts of its progress."""
         return {
             "counts": torch.tensor([self.iterations, self._batches.rows.drawn]),
             **{_SERVER + name: kept for name, kept in self.server.state_dict().items()},
@@ -112,7 +108,7 @@ class TrainedAlongside(OnlineReconstruction):
         }
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Take over what ``state()`` of an equal attack returned."""
+        """Load the state that ``state()`` of an equal attack returned."""
         if "counts" not in state:
             raise RunError(f"this is not the state of {self.name}: it has no counts")
         load_states(self.learners, state)
@@ -128,6 +124,6 @@ class TrainedAlongside(OnlineReconstruction):
         if self.iterations < self.published_iterations:
             self.notes.append(
                 f"{self.name} learnt from {self.iterations} steps of the published "
-                f"{self.published_iterations}: a shortened run, which can show that an "
-                "attack works and not that a codec holds"
+                f"{self.published_iterations}: a shortened run can show that an "
+                "attack works, but not that a codec holds"
             )

@@ -3,14 +3,15 @@
 Zhu et al., "Passive inference attacks on split learning via adversarial
 regularization", NDSS 2025.
 
-    published   all networks see what the server's decoder makes of a code: R z̃
+    published   all networks see the code as the server's decoder lifts it: R z̃
     adaptive    decoder and discriminator see the code itself, and each learns a lift
                 of its own, which starts as R
 
-In both the simulator ends in the codec, as the client does. Without a codec the two
-forms are the same. In the U-shape nothing is told labels, the known labels are partly
-wrong on purpose, and a simulated tail infers the victim's. In the vanilla topology the
-server has the labels of the images that it reconstructs, and all networks are told.
+In both forms the simulator ends in the codec, as the client does. Without a codec the
+two forms are the same. In the U-shape no network is told labels, some of the known
+labels are wrong on purpose, and a simulated tail infers the victim's labels. In the
+vanilla topology the server has the labels of the images that it reconstructs, and all
+networks are told them.
 
 Where we differ from the released code: auxiliary images are shuffled as a whole; the
 victim's loss is a mean and its Adam has epsilon 1e-8; images are reconstructed from
@@ -19,18 +20,22 @@ so the simulator learns one of its own; the paper gave the attacker the victim's
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from lightsplit import seeding
-from lightsplit.attacks.base import ATTACKS, Budget, Kind
+from lightsplit.attacks.base import ATTACKS, Budget, Kind, at_least
+from lightsplit.attacks.capabilities import TARGETS, InfersLabels
 from lightsplit.attacks.knowledge import LabelledImages, Setup
+from lightsplit.attacks.label_scores import LabelScore
 from lightsplit.attacks.online import TrainedAlongside
 from lightsplit.attacks.sdar_networks import Cut, make_cut
 from lightsplit.attacks.sdar_training import Adversary, Copies, Settings, flip
 from lightsplit.attacks.steps import Seen
+from lightsplit.attacks.view import ServerView
 from lightsplit.codecs import Code
 from lightsplit.errors import AuditError
 from lightsplit.formats import AsReceived
@@ -40,7 +45,7 @@ RELEASED = Settings()
 
 
 @ATTACKS.register("sdar")
-class SDAR(TrainedAlongside):
+class SDAR(TrainedAlongside, InfersLabels):
     """Trains a copy of the client through the server's network, then a decoder."""
 
     name = "sdar"
@@ -69,6 +74,8 @@ class SDAR(TrainedAlongside):
         **options: Any,
     ) -> None:
         super().__init__(auxiliary=auxiliary, setup=setup, **options)
+        at_least(self.name, 0, **asdict(settings))
+        at_least(self.name, 8, width=settings.width)
         self._classes = classes
         self._settings = settings
         self._is_told = setup.contract.topology == "vanilla"
@@ -79,7 +86,7 @@ class SDAR(TrainedAlongside):
                 tail=None if self._is_told else setup.tail(),
                 server=self.server,
                 codec=self.codec,
-                received=AsReceived(setup.formats),
+                received=AsReceived(setup.formats, codec=self.codec),
             )
             self._adversary = Adversary(
                 copies,
@@ -93,7 +100,7 @@ class SDAR(TrainedAlongside):
             self.notes.append("there is nothing to lift: both forms are the same")
 
     def learn(self, seen: Seen, known: LabelledImages) -> None:
-        """Do one iteration; in the U-shape with some of the known labels wrong."""
+        """Do one iteration; in the U-shape some of the known labels are made wrong."""
         if not self._is_told:
             labels = flip(known.labels, self._settings.flip_rate, self._classes)
             known = LabelledImages(known.images, labels)
@@ -104,8 +111,26 @@ class SDAR(TrainedAlongside):
         return self._adversary.decode(seen)
 
     def classify(self, code: Code) -> Tensor | None:
-        """Return labels in the U-shape; elsewhere the server has them."""
+        """Return labels in the U-shape, and None where the server has them."""
         return None if self._is_told else self._adversary.classify(code)
+
+    def sources(self, view: ServerView) -> Sequence[str]:
+        """Return the targets in the U-shape; elsewhere the server has their labels."""
+        del view
+        return () if self._is_told else (TARGETS,)
+
+    def infer(self, view: ServerView, source: str) -> Tensor:
+        """Return the label that the simulated tail gives to every target."""
+        if source not in self.sources(view):
+            raise AuditError(f"sdar infers no labels from {source!r} in this run")
+        found = [self._adversary.classify(code) for code in view.coded_batches]
+        return torch.cat(found)
+
+    def score(self, view: ServerView, source: str, labels: Tensor) -> LabelScore:
+        """Return the share of labels that are right."""
+        right = (self.infer(view, source).cpu() == labels).double()
+        share = float(right.mean())
+        return LabelScore("label_accuracy", share, 1 / self._classes, len(right))
 
     def labels_of(self, batches: Sequence[Code]) -> Sequence[Tensor | None]:
         """Return the labels that were sent with these images, None in the U-shape."""

@@ -1,10 +1,10 @@
-"""What SDAR's networks are made of, as TensorFlow builds it.
+"""The layers of SDAR's networks, as TensorFlow builds them.
 
     SameConv2d    "same" padding: an even size and stride 2 pad 0 before and 1 after
     Conditioned   a label becomes one more channel of the input
 
-PyTorch's ``padding=1`` with stride 2 looks at other pixels than TensorFlow's "same":
-it pads both sides.
+PyTorch's ``padding=1`` with stride 2 pads both sides, so it looks at other pixels than
+TensorFlow's "same".
 """
 
 import torch
@@ -31,13 +31,13 @@ class SameConv2d(nn.Conv2d):
 
 
 class Conditioned(nn.Module):
-    """A network on images or activations that is told the labels, or is not.
+    """A network on images or activations, with or without their labels.
 
     Args:
-        network: takes one channel more than there are if it is told labels.
-        size: height and width of what it takes.
-        classes: how many labels there are; 0 is a network that is told none.
-        lift: turns what comes in into what has that size.
+        network: takes one more channel than the input has if it is told labels.
+        size: height and width of the network's input.
+        classes: how many labels there are; 0 is a network without labels.
+        lift: brings the input to that size.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Conditioned(nn.Module):
             self.plane.apply(initialise_like_keras)
 
     def forward(self, inputs: Tensor, labels: Tensor | None = None) -> Tensor:
-        """Return what the network says of the inputs, given their labels."""
+        """Return the network's result for the inputs, given their labels."""
         lifted = self.lift(inputs)
         if self.plane is not None:
             lifted = torch.cat([lifted, self.plane(labels)], dim=1)

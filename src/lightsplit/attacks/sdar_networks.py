@@ -6,10 +6,10 @@
     decoder, level 4               up · 32 · 16 · 16 · 16 · image
     decoder, level 7               up · 64 · 32 · 32 · up · 32 · 16 · 16 · 16 · image
 
-A number is a 3x3 convolution with so many outputs, /2 one with stride 2. The simulator
-has the architecture of the head and is not here. The authors give networks for
-ResNet-20 only: the level of any other model is the one whose activation is as much
-smaller than the image, and a discriminator has as many strided layers as lead to 4x4.
+A number is a 3x3 convolution with so many outputs; /2 means stride 2. The simulator has
+the architecture of the head and is not here. The authors give networks for ResNet-20
+only. Any other model has the level at which ResNet-20 shrinks an image as much, and a
+discriminator has as many strided layers as it takes to reach 4x4.
 """
 
 import math
@@ -27,12 +27,12 @@ LEVEL_BY_HALVINGS = {0: 3, 1: 4, 2: 7}
 
 
 class Cut(NamedTuple):
-    """What the networks depend on.
+    """The facts that the networks depend on.
 
     Attributes:
         activation: its shape, channels first.
-        image: the same of an image.
-        level: how many blocks of ResNet-20 the head has, or is comparable to.
+        image: the shape of an image.
+        level: how many blocks of ResNet-20 the head has, or resembles.
         classes: labels that the networks are told; 0 if the server has none.
         width: channels of the discriminators' widest layers; 256 is the released one.
     """
@@ -49,7 +49,7 @@ class _Layer(NamedTuple):
     doubles: bool = False  # nearest neighbours before a convolution, else transposed
 
 
-# From which level on a decoder has which layer, in the decoder's order.
+# The layers in the decoder's order, each with the first level that has it.
 _DECODER = (
     (9, _Layer(64)),
     (8, _Layer(64)),
@@ -168,5 +168,5 @@ def _verdict(features: int) -> list[nn.Module]:
 
 
 def _halved(size: tuple[int, int], times: int) -> int:
-    """Return how many pixels are left after so many layers of stride 2."""
+    """Return the number of pixels after so many layers of stride 2."""
     return math.prod(math.ceil(side / 2**times) for side in size)

@@ -10,10 +10,11 @@
     2  decoder: squared error on the simulator's codes + λ2 · (the victim's decoded
        codes pass for images); its discriminator: from the same forward pass
 
-Losses are sums over the batch and Adam's epsilon is 1e-7, as in Keras; the rates of the
-discriminators are those of simulator and decoder times λ. The server's network is run
-in evaluation mode on a copy of its weights: neither they nor their running statistics
-move. Real and fake are separate passes, because BatchNorm looks at a batch.
+Losses are sums over the batch and Adam's epsilon is 1e-7, as in Keras. The rates of the
+discriminators are those of simulator and decoder times λ. The server's network runs in
+evaluation mode on a copy of its weights, so neither the weights nor the running
+statistics change. Real and fake batches pass separately, because BatchNorm normalises
+by the batch.
 """
 
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from lightsplit.attacks.learner import Learner, descend
 from lightsplit.attacks.lifts import learned_lift
 from lightsplit.attacks.steps import Seen
 from lightsplit.codecs import Code, Codec
-from lightsplit.losses import within_class_compaction
+from lightsplit.objectives import within_class_compaction
 
 KERAS_EPSILON = 1e-7
 
@@ -42,10 +43,10 @@ class Settings:
         decoder_lr: of the decoder.
         simulator_weight: λ1.
         decoder_weight: λ2.
-        flip_rate: share of the known labels that are drawn anew, without a label of the
-            victim's to learn from.
-        wcc: strength of within-class compaction that the attacker thinks the client
-            has; nobody sends it.
+        flip_rate: share of the known labels that are drawn anew where the server has no
+            labels of the victim's.
+        wcc: the strength of within-class compaction that the attacker assumes; the
+            client does not send it.
         width: channels of the discriminators' widest layers.
     """
 
@@ -60,11 +61,11 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Copies:
-    """What the attacker builds after what it knows of the run.
+    """The networks that the attacker builds from its knowledge of the run.
 
     Attributes:
         head: of the victim's architecture, with fresh weights.
-        tail: the same for the tail; None where the server has the victim's.
+        tail: like the victim's, with fresh weights; None if the server has the tail.
         server: the server's own network, frozen; its ``decoder`` lifts codes.
         codec: as the server knows it.
         received: rounds values as the wire format of codes does.
@@ -93,13 +94,13 @@ class SimulatedClient(nn.Module):
 
 
 class Adversary:
-    """The networks of SDAR and how they learn from each other.
+    """The networks of SDAR, which learn from each other.
 
     Args:
         copies: of the victim's and the server's networks.
-        cut: what the other networks depend on.
-        learns_lift: whether decoder and discriminator start from codes, with lifts of
-            their own, and not from what the server's decoder makes of them.
+        cut: the facts that the other networks depend on.
+        learns_lift: whether decoder and discriminator start from codes with lifts of
+            their own, and not from codes that the server's decoder has lifted.
     """
 
     def __init__(
@@ -141,7 +142,7 @@ class Adversary:
         self._improve_decoder(victims, seen.labels, known)
 
     def entrance(self, code: Code) -> Tensor:
-        """Return what decoder and discriminator are given of a code."""
+        """Return the code as decoder and discriminator take it."""
         if self.has_lift:
             return code.values
         lifted: Tensor = self.server.decoder(code)  # type: ignore[operator]

@@ -1,10 +1,10 @@
-"""Steps of training, put together from the exchanges that a server has.
+"""Steps of training, assembled from the exchanges that a server has.
 
     U-shape   code ─► output,  output gradient ─► code gradient    complete after two
     vanilla   code with labels ─► code gradient                    complete after one
 
-A step is complete when the server has changed its weights by it. Its code is from
-before that, made by a head which has not moved yet.
+A step is complete when the server has updated its weights by it. The code of the step
+is older: the head that made it had not been updated yet.
 """
 
 from typing import NamedTuple
@@ -12,13 +12,12 @@ from typing import NamedTuple
 from torch import Tensor
 
 from lightsplit.attacks.view import Exchange, read_code
-from lightsplit.codecs import Code, Codec
-from lightsplit.formats import WireFormats
-from lightsplit.protocol import CodeMessage
+from lightsplit.codecs import Code
+from lightsplit.protocol import CodeMessage, Wire
 
 
 class Seen(NamedTuple):
-    """A batch of the victim's: its code, and its labels where the server has them."""
+    """A batch of the victim's: its code, and its labels if the server has them."""
 
     code: Code
     labels: Tensor | None
@@ -27,13 +26,12 @@ class Seen(NamedTuple):
 class StepReader:
     """Waits for the exchange that completes a step."""
 
-    def __init__(self, codec: Codec, formats: WireFormats) -> None:
-        self._codec = codec
-        self._formats = formats
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
         self._open: CodeMessage | None = None
 
     def read(self, exchange: Exchange) -> Seen | None:
-        """Return the step that this exchange completes, if it does."""
+        """Return the step that this exchange completes, or None."""
         request = exchange.request
         if not isinstance(request, CodeMessage):
             opened, self._open = self._open, None
@@ -46,5 +44,4 @@ class StepReader:
         return None
 
     def _seen(self, message: CodeMessage) -> Seen:
-        code = read_code(message, self._codec, self._formats)
-        return Seen(code, message.labels)
+        return Seen(read_code(message, self._wire), message.labels)

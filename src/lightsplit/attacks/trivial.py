@@ -1,13 +1,13 @@
-"""Attackers that learn nothing: what any real attack must beat.
+"""Attackers that learn nothing: any real attack must beat them.
 
     mean-image      the mean of the auxiliary images
     class-mean      the mean of the auxiliary images of the victim's true class
     all-black       zeros
     nearest-image   the auxiliary image whose code lies nearest to the victim's
 
-The first three do not read the codes. The class mean is told the true labels: an image
-no better than it gives away the class at most. The nearest image is the strongest guess
-without learning; it needs true codes of the auxiliary images to compare with.
+The first three do not read the codes. The class mean is told the true labels: an attack
+whose images are no better gives away the class at most. The nearest image is the
+strongest guess without learning; it compares with true codes of the auxiliary images.
 """
 
 from typing import Any, ClassVar
@@ -15,20 +15,22 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from lightsplit.attacks.base import ATTACKS, Kind, Progress, Reconstruction, silent
+from lightsplit.attacks.base import ATTACKS, Kind, Progress, silent
+from lightsplit.attacks.capabilities import Reconstructs
 from lightsplit.attacks.knowledge import LabelledImages, Pairs
 from lightsplit.attacks.view import ServerView
 from lightsplit.errors import AuditError
 
-CHUNK = 256  # victims whose distances are in memory at a time
+CHUNK = 256  # codes whose distances are in memory at a time
 
 
 @ATTACKS.register("mean-image")
-class MeanImage(Reconstruction):
+class MeanImage(Reconstructs):
     """The same mean image for everyone."""
 
     name = "mean-image"
     kind: ClassVar[Kind] = "trivial"
+    runs_by_default = True
     needs = ("auxiliary",)
     threat_model = "anyone who has images of the same kind; the codes are not read"
     cost = "none"
@@ -45,11 +47,12 @@ class MeanImage(Reconstruction):
 
 
 @ATTACKS.register("class-mean")
-class ClassMean(Reconstruction):
+class ClassMean(Reconstructs):
     """The mean image of each victim's class."""
 
     name = "class-mean"
     kind: ClassVar[Kind] = "trivial"
+    runs_by_default = True
     needs = ("auxiliary", "labels")
     threat_model = "anyone who has labelled images and was told the victims' classes"
     cost = "none"
@@ -79,11 +82,12 @@ class ClassMean(Reconstruction):
 
 
 @ATTACKS.register("all-black")
-class AllBlack(Reconstruction):
-    """Nothing at all: on mostly black images a low error that means nothing."""
+class AllBlack(Reconstructs):
+    """Black images: where most pixels are black, their low error means nothing."""
 
     name = "all-black"
     kind: ClassVar[Kind] = "trivial"
+    runs_by_default = True
     needs = ("image_shape",)
     threat_model = "anyone who knows the size of an image; the codes are not read"
     cost = "none"
@@ -99,11 +103,12 @@ class AllBlack(Reconstruction):
 
 
 @ATTACKS.register("nearest-image")
-class NearestImage(Reconstruction):
+class NearestImage(Reconstructs):
     """The auxiliary image whose true code is nearest to the victim's."""
 
     name = "nearest-image"
     kind: ClassVar[Kind] = "trivial"
+    runs_by_default = True
     needs = ("pairs",)
     threat_model = "a server that was given codes with their images by a client"
     cost = "a distance for every victim and pair; seconds"

@@ -6,35 +6,30 @@ label inference attacks against split learning", WPES 2022.
     published   code ──lifted by R──► activation ◄─── clone(x)      the released loop
     adaptive    code ◄──the codec──── activation ◄─── clone(x)      R is in the contract
 
-The published form cannot fit a lifted code: R Rᵀ z has negative values, a clone that
-ends in a ReLU has none. Its picture then fades to black whatever the defence does, so
-only the adaptive form says anything about a projection.
+The published form cannot fit a lifted code: R Rᵀ z has negative values, and a clone
+that ends in a ReLU has none. Its picture then fades to black whatever the defence does,
+so only the adaptive form says anything about a projection.
 
 Where we differ from the released code: every image has a clone of its own unless
-``carry_over`` is set, so that all run at once. What may surprise: the clone's first
-layer can absorb any brightness while the term on x² pulls the picture to black. Read
-scale-free scores beside the squared error, and the all-black image beside both.
+``carry_over`` is set, so that all images are searched at once. What may surprise: the
+clone's first layer can absorb any brightness while the term on x² pulls the picture to
+black. Read scale-free scores beside the squared error, and the all-black image beside
+both.
 """
 
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from lightsplit.attacks.base import (
-    ATTACKS,
-    Budget,
-    Kind,
-    Progress,
-    Reconstruction,
-    silent,
-)
+from lightsplit.attacks.base import ATTACKS, Budget, Kind, Progress, at_least, silent
+from lightsplit.attacks.capabilities import Reconstructs
 from lightsplit.attacks.unsplit_clones import Observed
 from lightsplit.attacks.unsplit_loop import Schedule, invert
 from lightsplit.attacks.view import ServerView
 from lightsplit.codecs import Code, Codec
 from lightsplit.codecs.lightsplit_f import ProjectingEncoder
-from lightsplit.errors import AuditError
 
 BUDGETS: dict[Budget, Schedule] = {
     "quick": Schedule(main_iterations=20, inner_iterations=50),
@@ -43,9 +38,32 @@ BUDGETS: dict[Budget, Schedule] = {
 }
 
 
+@dataclass(frozen=True)
+class Settings:
+    """Rate and weights of the search; the defaults are the released ones.
+
+    Attributes:
+        lr: of the images and of the clones.
+        variation: weight of the picture's total variation.
+        magnitude: weight of its mean square.
+    """
+
+    lr: float = Schedule.lr
+    variation: float = Schedule.variation
+    magnitude: float = Schedule.magnitude
+
+
+RELEASED = Settings()
+
+
 @ATTACKS.register("unsplit")
-class UnSplit(Reconstruction):
-    """Searches an image and a copy of the head that together explain the code."""
+class UnSplit(Reconstructs):
+    """Searches an image and a copy of the head that together explain the code.
+
+    Attributes:
+        schedule: how long and how hard it searches; by default ``main_iterations`` and
+            ``inner_iterations`` are the budget's.
+    """
 
     name = "unsplit"
     kind: ClassVar[Kind] = "published"
@@ -62,21 +80,24 @@ class UnSplit(Reconstruction):
         *,
         image_shape: tuple[int, int, int],
         architecture: Callable[[], nn.Module],
-        main_iterations: int = 0,
-        inner_iterations: int = 0,
+        main_iterations: int | None = None,
+        inner_iterations: int | None = None,
         carry_over: bool = False,
+        settings: Settings = RELEASED,
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        if min(main_iterations, inner_iterations) < 0:
-            raise AuditError(
-                "unsplit needs numbers of iterations of at least 1, got "
-                f"{main_iterations} and {inner_iterations}"
-            )
+        counts = {
+            "main_iterations": main_iterations,
+            "inner_iterations": inner_iterations,
+        }
+        at_least(self.name, 1, **counts)
+        at_least(self.name, 0, **asdict(settings))
         planned = BUDGETS[self.budget]
         self.schedule = Schedule(
             main_iterations or planned.main_iterations,
             inner_iterations or planned.inner_iterations,
+            **asdict(settings),
         )
         self._image_shape = image_shape
         self._architecture = architecture
@@ -102,14 +123,14 @@ class UnSplit(Reconstruction):
 
 
 def observed(codes: Tensor, codec: Codec, form: str, *, seed: int = 0) -> Observed:
-    """Return what the clones are fitted to in a form of the attack."""
+    """Return the rows that the clones are fitted to in a form of the attack."""
     if form == "adaptive":
         return Observed(codes.detach(), codec, seed)
     return Observed(_lifted(codes.detach(), codec), None, seed)
 
 
 def _lifted(codes: Tensor, codec: Codec) -> Tensor:
-    """Return codes as activations: by R where there is one, else by the decoder."""
+    """Return codes as activations: lifted by R if there is one, else by the decoder."""
     if tuple(codes.shape[1:]) == codec.shape:
         return codes
     if isinstance(codec.encoder, ProjectingEncoder):

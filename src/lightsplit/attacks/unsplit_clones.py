@@ -3,9 +3,9 @@
     images (P, C, H, W) ──P heads──► activations (P, …) ──┬─codec 1─► (N₁, …)
                                                           └─codec 2─► (N₂, …) …
 
-A clone starts from weights of its own, drawn for its victim's seed and its number among
-that victim's images: what else is stacked beside it changes nothing. A codec that is
-drawn from the contract is the victim's very own; learned encoders are cloned too.
+A clone starts from weights of its own, drawn from its victim's seed and its number
+among that victim's images: other clones in the stack change nothing. A codec that is
+drawn from the contract is the victim's own; learned encoders are cloned too.
 """
 
 import copy
@@ -24,11 +24,11 @@ Architecture = Callable[[], nn.Module]
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """What a server has of one victim, a row for every image.
+    """The rows that a server has of one victim, one for every image.
 
     Attributes:
         rows: codes or activations (N, …); a clone's output is fitted to each.
-        codec: what a clone's output goes through before it is compared, if anything.
+        codec: encodes a clone's output before it is compared; None leaves it as it is.
         seed: of the clones' first weights.
     """
 
@@ -59,7 +59,7 @@ class Clones(nn.Module):
         self.to(observed[0].rows)
 
     def forward(self, images: Tensor) -> list[Tensor]:
-        """Return what each victim's server would have seen of ``images``."""
+        """Return the rows that each victim's server would have seen of ``images``."""
         activations = self.head(images).split(self.counts)
         return [
             rows if codec is None else readable(codec, codec.encoder(rows))
@@ -73,7 +73,7 @@ def _fresh(architecture: Architecture, seed: int, *names: str | int) -> nn.Modul
 
 
 def _cloned(victim: Observed) -> Codec | None:
-    """Return the codec with an encoder for each row if an encoder learns."""
+    """Return the codec, with an encoder for each row if encoders learn."""
     codec = victim.codec
     if codec is None or not any(True for _ in codec.encoder.parameters()):
         return codec

@@ -1,11 +1,11 @@
-"""One network out of many: P heads of the same form, each on an image of its own.
+"""One network made of many: P heads of the same form, each on an image of its own.
 
     stack([head_1 … head_P]): images (P, C, H, W) ──► activations (P, …)
 
-Row p of the batch goes through the weights of head p. Layers without weights work on
-rows anyway and stay as they are; those with weights are replaced. All is in evaluation
-mode: a BatchNorm is a scale and a shift per channel, as it is for the codes of a victim
-that predicts, and its statistics are those that the heads came with.
+Row p of the batch goes through the weights of head p. Layers without weights work row
+by row anyway and stay as they are; layers with weights are replaced. Everything is in
+evaluation mode: a BatchNorm is a scale and a shift per channel, as for the codes of a
+victim that predicts, and keeps the statistics of its head.
 """
 
 import copy
@@ -26,9 +26,9 @@ def stack(modules: Sequence[nn.Module]) -> nn.Module:
 class StackedConv2d(nn.Module):
     """P convolutions side by side.
 
-    Where the image rests and the weights alone learn, windows are unfolded and
-    multiplied: less than half of the time of torch's grouped convolution, which does
-    the rest. Its gradient of the images is the faster one.
+    While only the weights learn, windows are unfolded and multiplied: that takes less
+    than half the time of torch's grouped convolution. While the image learns, the
+    grouped convolution is faster.
     """
 
     bias: Tensor
@@ -97,10 +97,12 @@ class StackedNorm(nn.Module):
 
     def __init__(self, layers: Sequence[nn.BatchNorm1d | nn.BatchNorm2d]) -> None:
         super().__init__()
-        if not (layers[0].affine and layers[0].track_running_stats):
+        if not layers[0].track_running_stats:
             raise AuditError(f"a clone cannot be stacked with the layer {layers[0]}")
-        self.weight = _parameter([layer.weight for layer in layers])
-        self.bias = _parameter([layer.bias for layer in layers])
+        self.is_affine = layers[0].affine
+        if self.is_affine:
+            self.weight = _parameter([layer.weight for layer in layers])
+            self.bias = _parameter([layer.bias for layer in layers])
         means, variances = zip(
             *((_given(n.running_mean), _given(n.running_var)) for n in layers),
             strict=True,
@@ -111,20 +113,22 @@ class StackedNorm(nn.Module):
     def forward(self, rows: Tensor) -> Tensor:
         """Return the rows (P, C, …), normalised, scaled and shifted."""
         shape = (*self.mean.shape, *[1] * (rows.ndim - 2))
-        gain = self.scale * self.weight
-        shift = self.bias - self.mean * gain
+        gain = self.scale * self.weight if self.is_affine else self.scale
+        shift = -self.mean * gain
+        if self.is_affine:
+            shift = shift + self.bias
         return rows * gain.view(shape) + shift.view(shape)
 
 
 class ChannelsLastPool(nn.Module):
-    """A max-pool that torch does three times faster in this layout of memory."""
+    """A max-pool in the memory order in which torch is three times as fast."""
 
     def __init__(self, pool: nn.MaxPool2d) -> None:
         super().__init__()
         self.pool = pool
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return what the pool returns."""
+        """Return the pooled images."""
         result: Tensor = self.pool(images.contiguous(memory_format=torch.channels_last))
         return result
 
@@ -164,7 +168,7 @@ def _parameter(tensors: Sequence[Tensor]) -> nn.Parameter:
 def _take_biases(
     into: nn.Module, layers: Sequence[nn.Conv2d] | Sequence[nn.Linear]
 ) -> None:
-    """Give ``into`` the layers' biases; zeros that never learn if there are none."""
+    """Give ``into`` the layers' biases, or zeros that never learn."""
     biases = [layer.bias for layer in layers if layer.bias is not None]
     if biases:
         into.register_parameter("bias", _parameter(biases))

@@ -7,12 +7,13 @@
     return the last x
 
 Every image is a problem of its own: its clone, its two optimizers' state and its mean
-squared error depend on no other. The errors are summed, so the gradients do not mix,
-and Adam works on every number by itself: P problems stacked are P problems alone.
+squared error depend on no other image. The errors are summed, so the gradients do not
+mix, and Adam treats every number by itself: P problems in a stack give what P separate
+problems give.
 
-Gradients of the errors and of the two terms on x are written down instead of recorded.
-The variation and the mean square are quadratic in x: their gradient is D·x + x·A with
-two small matrices.
+The gradients of the errors and of the two terms on x are computed by formulas, not by
+autograd. The variation and the mean square are quadratic in x: their gradient is
+D·x + x·A with two small matrices.
 """
 
 from collections.abc import Sequence
@@ -51,8 +52,8 @@ def invert(
 ) -> list[Tensor]:
     """Return for each victim the images (N, C, H, W) that UnSplit finds.
 
-    With ``carry_over`` a victim's images come one after the other and its one clone
-    goes on from image to image, as in the released code; else each has its own clone.
+    With ``carry_over`` a victim's images are searched one after the other with a single
+    clone that keeps its weights, as in the released code; else each has its own clone.
     """
     counts = [len(victim.rows) for victim in observed]
     if not carry_over:
@@ -61,7 +62,7 @@ def invert(
         return list(torch.split(found, counts))
     if len(set(counts)) != 1:
         raise AuditError(
-            f"carry_over needs as many images of each victim, got {counts}"
+            f"carry_over needs the same number of images of each victim, got {counts}"
         )
     firsts = [Observed(v.rows[:1], v.codec, v.seed) for v in observed]
     search = _Search(Clones(firsts, architecture), image_shape, schedule)
@@ -86,7 +87,7 @@ class _Search:
         self._schedule = schedule
 
     def run(self, rows: list[Tensor], progress: Progress) -> Tensor:
-        """Return an image for each row; the clones are left as they then are."""
+        """Return an image for each row; the clones keep their last weights."""
         plan, weights = self._schedule, self._weights
         images = rows[0].new_full((sum(map(len, rows)), *self._image_shape), 0.5)
         pull = _Pull(self._image_shape, plan, like=images)
@@ -132,7 +133,7 @@ class _Pull:
 
     @torch.no_grad()
     def gradient(self, images: Tensor) -> Tensor:
-        """Return it for images (P, C, H, W)."""
+        """Return the gradient for images (P, C, H, W)."""
         return (self._down @ images).add_(images @ self._along)
 
 

@@ -1,35 +1,33 @@
-"""What an honest-but-curious server holds, and all that an attack is given.
+"""The view of an honest-but-curious server; an attack gets nothing else.
 
-    exchanges   every request that reached the server, with the reply it got
-    weights     the server's own weights, as they were at some steps
-    contract    what both sides agreed on
-    codec       built from the contract: a fixed projection is the client's very own,
-                the weights of a learned encoder are fresh ones
-    formats     how the numbers of each message are written
+    exchanges   every request that reached the server, with its reply
+    weights     the server's own weights at some steps
+    contract    the terms that both sides agreed on
+    wire        built from the contract: it reads the messages as the server does; a
+                fixed projection is the client's own, but the weights of a learned
+                encoder are new ones
 
-Rows are samples, in the order in which they were sent, as the server reads them: what
-a wire format has rounded away is not there.
+Rows are samples in the order in which they were sent. They hold the numbers that the
+server reads, after rounding to a wire format.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from lightsplit.codecs import Code, Codec, Layout, OutputCodec, TensorSpec
+from lightsplit.codecs import Code, Codec
 from lightsplit.errors import AuditError
-from lightsplit.formats import Stamp, WireFormats
 from lightsplit.protocol import (
     STEP_KINDS,
-    CodeGradient,
     CodeMessage,
     Contract,
     OutputGradient,
-    OutputMessage,
     Reply,
     Request,
+    Wire,
 )
 
 
@@ -41,7 +39,7 @@ class Exchange(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """The server's weights after so many steps."""
+    """The server's weights after ``step`` steps."""
 
     step: int
     state: Mapping[str, Tensor]
@@ -49,25 +47,28 @@ class Snapshot(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ServerView:
-    """The messages that a server received and sent, its weights and the contract."""
+    """Messages that a server received and sent, its weights, contract and wire."""
 
     contract: Contract
-    codec: Codec
+    wire: Wire
     exchanges: tuple[Exchange, ...]
     weights: tuple[Snapshot, ...] = ()
-    output_codec: OutputCodec | None = None
-    formats: WireFormats = field(default_factory=WireFormats)
+
+    @property
+    def codec(self) -> Codec:
+        """The codec of the front cut, as the server knows it."""
+        return self.wire.codec
 
     @property
     def codes(self) -> Tensor:
-        """The codes that came outside training, one row per sample (N, …)."""
+        """The codes received outside training, one row per sample (N, …)."""
         return torch.cat([readable(self.codec, code) for code in self.coded_batches])
 
     @property
     def coded_batches(self) -> list[Code]:
-        """The same batch by batch, as the server's decoder takes them."""
+        """The same codes batch by batch, as the server's decoder takes them."""
         batches = [
-            read_code(request, self.codec, self.formats)
+            read_code(request, self.wire)
             for request, _ in self.exchanges
             if isinstance(request, CodeMessage) and not request.is_training
         ]
@@ -77,7 +78,7 @@ class ServerView:
 
     @property
     def recorded_kinds(self) -> tuple[str, ...]:
-        """Which of the four messages of a step there are: vanilla has only two."""
+        """The kinds of messages in the training steps; vanilla has two of the four."""
         found = {
             message.kind
             for exchange in self.exchanges
@@ -91,8 +92,10 @@ class ServerView:
         if kind not in STEP_KINDS:
             known = ", ".join(STEP_KINDS)
             raise AuditError(f"unknown message {kind!r}; known: {known}")
+        if kind.startswith("code"):
+            check_sample_wise(self.codec)
         rows = [
-            self._tensor(message)
+            self.wire.rows(message)
             for exchange in self.exchanges
             if _is_training(exchange)
             for message in exchange
@@ -102,49 +105,28 @@ class ServerView:
             raise AuditError(f"the view holds no {kind} of a training step")
         return torch.cat(rows)
 
-    def _tensor(self, message: Request | Reply) -> Tensor:
-        """Return a message of a training step as its receiver reads it."""
-        if isinstance(message, CodeMessage):
-            return readable(self.codec, read_code(message, self.codec, self.formats))
-        stamp = Stamp(message.kind, message.client, message.step)
-        if isinstance(message, OutputMessage):
-            plain = self._output_layout(len(message.output.values))
-            return self.formats.read(stamp, message.output, plain).values
-        codec = self.codec if isinstance(message, CodeGradient) else self.output_codec
-        written, rows = message.written, len(message.gradient)
-        values = (
-            TensorSpec(tuple(message.gradient.shape))
-            if codec is None
-            else codec.layout(rows).values
-        )
-        return self.formats.read_gradient(stamp, codec, written, values)
 
-    def _output_layout(self, rows: int) -> Layout | None:
-        return None if self.output_codec is None else self.output_codec.layout(rows)
-
-
-def read_code(message: CodeMessage, codec: Codec, formats: WireFormats) -> Code:
+def read_code(message: CodeMessage, wire: Wire) -> Code:
     """Return the code of a message as the server reads it."""
-    check_sample_wise(codec)
-    stamp = Stamp(message.kind, message.client, message.step, message.is_training)
-    return formats.read(stamp, message.code, codec.layout(len(message.code.values)))
+    check_sample_wise(wire.codec)
+    return wire.read_code(message)
 
 
 def readable(codec: Codec, code: Code) -> Tensor:
     """Return a code as one tensor with a row per sample.
 
-    Side information (which values were kept, say) is no secret: such a code is laid out
-    as an activation, as the server does it.
+    Side information is not secret, so a code that has some is decoded first.
     """
     check_sample_wise(codec)
-    tensor: Tensor = codec.decoder(code) if code.side else code.values
-    return tensor
+    return codec.rows(code)
 
 
 def check_sample_wise(codec: Codec) -> None:
-    """Refuse a codec whose codes have no row per image."""
+    """Refuse a codec whose codes have no row per sample."""
     if not codec.is_sample_wise:
-        raise AuditError(f"codec {codec.name!r} mixes samples: no row is one image's")
+        raise AuditError(
+            f"codec {codec.name!r} mixes samples: no row belongs to one image"
+        )
 
 
 def _is_training(exchange: Exchange) -> bool:

@@ -3,7 +3,7 @@
 from lightsplit.audits.attacking import Interrupted, Watch
 from lightsplit.audits.audit import audit
 from lightsplit.audits.during import audit_during
-from lightsplit.audits.plan import AuditOptions
+from lightsplit.audits.options import AuditOptions
 from lightsplit.audits.stages import attack, is_attacked
 
 __all__ = [

@@ -1,98 +1,155 @@
 """One attack on one scene: run, scored, pictured, described.
 
-A Scene holds both what attacks are given (the view, and of the knowledge each its part)
-and what they never see: the originals and labels that a result is scored by.
+A Scene holds what attacks may see, the view and each its part of the knowledge. It also
+holds what no attack sees: the originals and labels that the audit scores results by.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from torch import Tensor
 
 from lightsplit.attacks import (
+    TARGETS,
     Attack,
+    InfersLabels,
     Knowledge,
-    LabelInference,
-    LabelScore,
-    OnlineReconstruction,
     Progress,
-    Reconstruction,
+    Reconstructs,
     ServerView,
     equip,
 )
 from lightsplit.audits import pictures, scoring
-from lightsplit.audits.plan import AuditOptions
+from lightsplit.audits.baselines import Lead, is_ahead
+from lightsplit.audits.options import AuditOptions
+from lightsplit.audits.plan import Planned
 from lightsplit.audits.record import Entry
 from lightsplit.errors import AuditError
+from lightsplit.part_options import make_arguments, write_part
+from lightsplit.results import as_file_name
 
 
 class Interrupted(KeyboardInterrupt):
-    """Raised by what shows the progress of an audit, to end it there."""
+    """A progress callback raises this to end an audit there."""
 
 
-Watch = Callable[[str], Progress]  # a title to what shows the progress under it
+Watch = Callable[[str], Progress]  # returns the progress callback for a title
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """One run laid open at one moment."""
+    """One run laid open at one moment.
+
+    Attributes:
+        options: of the audit.
+        view: the server's messages and weights.
+        knowledge: of which an attack is given the fields that it needs.
+        judge: scores images; it has the originals.
+        labels: the true ones of the view's training rows.
+        images: the folder for pictures.
+    """
 
     options: AuditOptions
     view: ServerView
     knowledge: Knowledge
     judge: scoring.Judge
-    labels: Tensor  # of the view's training rows
-    images: Path  # folder for pictures
+    labels: Tensor
+    images: Path
+
+    @property
+    def known_images(self) -> int:
+        """The number of images that an attacker may know."""
+        known = self.knowledge.auxiliary
+        return 0 if known is None else len(known.images)
+
+    def true_labels(self, source: str) -> Tensor:
+        """Return the true labels of a source of label inference."""
+        return self.judge.originals.labels if source == TARGETS else self.labels
 
 
-def prepare(
-    kind: type[Attack], form: str, knowledge: Knowledge, options: AuditOptions
-) -> Attack:
-    """Return the attack with what it needs to know, and no more."""
-    settings = {"form": form, "budget": options.budget, "seed": options.seed}
-    attack = equip(kind, knowledge, **settings)
+def prepare(planned: Planned, knowledge: Knowledge, options: AuditOptions) -> Attack:
+    """Return the attack with its options and the knowledge it needs, and no more."""
+    kind = planned.attack
+    supplied = kind.given_arguments()
+    attack = equip(
+        kind,
+        knowledge,
+        form=planned.form,
+        budget=options.budget,
+        seed=options.seed,
+        **make_arguments(kind, planned.options, given=supplied),
+    )
     if attack is None:
         raise AuditError(
             f"{kind.name} needs to know {', '.join(kind.needs)}; this run cannot "
             "tell all of it"
         )
+    attack.options = planned.options
     return attack
 
 
 def run_attack(attack: Attack, scene: Scene, watch: Watch) -> Iterator[Entry]:
-    """Yield the figures of an attack: one entry, or one per message for labels."""
-    progress = watch(title(attack.name, attack.form))
-    if isinstance(attack, Reconstruction):
+    """Yield an attack's figures: an entry for images, and one per source of labels."""
+    progress = watch(title(attack))
+    if isinstance(attack, Reconstructs):
         yield _reconstruct(attack, scene, progress)
-    elif isinstance(attack, LabelInference):
-        for number, message in enumerate(scene.view.recorded_kinds):
-            progress(number, len(scene.view.recorded_kinds))
-            yield _infer(attack, scene, message)
-        progress(1, 1)
+    if isinstance(attack, InfersLabels):
+        yield from infer_labels(attack, scene, _own_sources(attack, scene), progress)
 
 
-def title(attack: str, form: str) -> str:
-    """Return what a row of pictures is called, such as ``unsplit-adaptive``."""
-    return f"{attack}-{form}" if form else attack
+def infer_labels(
+    attack: InfersLabels, scene: Scene, sources: Sequence[str], progress: Progress
+) -> Iterator[Entry]:
+    """Yield an entry for the labels that the attack infers from each source."""
+    for number, source in enumerate(sources):
+        progress(number, len(sources))
+        yield _infer(attack, scene, source)
+    progress(1, 1)
 
 
-def _reconstruct(attack: Reconstruction, scene: Scene, progress: Progress) -> Entry:
+def _own_sources(attack: InfersLabels, scene: Scene) -> list[str]:
+    """Return the sources that have an entry of their own.
+
+    The labels of the targets have none if the attack returns the targets' images: they
+    are among the figures of these.
+    """
+    return [
+        source
+        for source in attack.sources(scene.view)
+        if source != TARGETS or not isinstance(attack, Reconstructs)
+    ]
+
+
+def title(attack: Attack) -> str:
+    """Return the name of an attack's files and rows of pictures.
+
+    Such as ``unsplit-adaptive``, or ``decoder-blocks=4`` with an option.
+    """
+    options = write_part("", attack.options).removeprefix(":")
+    whole = "-".join(filter(None, [attack.name, attack.form, options]))
+    return as_file_name(whole)
+
+
+def _reconstruct(attack: Reconstructs, scene: Scene, progress: Progress) -> Entry:
     began = time.perf_counter()
     images = attack.reconstruct(scene.view, progress)
     seconds = time.perf_counter() - began
-    progress(1, 1)
-    figures = scene.judge.score(images)
-    figures |= _label_figures(attack, scene)
-    pictures.write_strip(scene.images, title(attack.name, attack.form), images)
+    progress(1, 1)  # scoring takes a while too
+    values = scene.judge.values(images)
+    figures = scene.judge.summarise(values) | _target_labels(attack, scene)
+    leads = _leads(attack, scene.judge, values)
+    pictures.write_strip(scene.images, title(attack), images)
     originals = scene.judge.originals.images
     return {
         **_describe(attack, scene, seconds),
         "images": len(images),
         "metrics": figures,
         **_negative(attack, scene.judge, images),
-        "beats_trivial": _verdict(attack, scene.judge, figures),
+        "converged": attack.converged,
+        "beats_trivial": None if leads is None else is_ahead(leads),
+        "leads": {name: lead._asdict() for name, lead in (leads or {}).items()},
         "fingerprint": scoring.fingerprint(images),
         "targets": scoring.fingerprint(originals),
         "shown": _show(attack, scene, originals, images),
@@ -101,55 +158,53 @@ def _reconstruct(attack: Reconstruction, scene: Scene, progress: Progress) -> En
 
 
 def _show(
-    attack: Reconstruction, scene: Scene, originals: Tensor, images: Tensor
+    attack: Reconstructs, scene: Scene, originals: Tensor, images: Tensor
 ) -> Entry:
-    """Keep the first images for grids across runs, and say how well these were got."""
+    """Keep the first images for grids across runs, and return their scores."""
     options = scene.options
-    name = title(attack.name, attack.form)
-    name = f"{name}-{options.budget}-client{options.client}"
+    name = f"{title(attack)}-{options.budget}-client{options.client}"
     path = pictures.write_shown(scene.images, name, originals, images)
     count = min(pictures.SHOWN, len(images))
     metrics = scene.judge.score_first(count, images)
     return {"file": path.name, "images": count, "metrics": metrics}
 
 
-def _label_figures(attack: Reconstruction, scene: Scene) -> scoring.Figures:
-    """Return the share of labels that the attack got right beside the images."""
-    if not isinstance(attack, OnlineReconstruction):
+def _target_labels(attack: Reconstructs, scene: Scene) -> scoring.Figures:
+    """Return the score of the targets' labels where the attack infers them too."""
+    if not isinstance(attack, InfersLabels):
         return {}
-    labels = attack.infer_labels(scene.view)
-    if labels is None:
+    if TARGETS not in attack.sources(scene.view):
         return {}
-    right = (labels.cpu() == scene.judge.originals.labels).double()
-    chance = 1 / scene.knowledge.classes
-    score = LabelScore("label_accuracy", float(right.mean()), chance, len(right))
+    score = attack.score(scene.view, TARGETS, scene.true_labels(TARGETS))
     return {score.name: scoring.label_figures(score)}
 
 
 def _negative(
-    attack: Reconstruction, judge: scoring.Judge, images: Tensor
+    attack: Reconstructs, judge: scoring.Judge, images: Tensor
 ) -> dict[str, scoring.Figures]:
-    """Return the figures of the negatives where an attack may give these back."""
+    """Return the figures of the negatives if the attack may return negatives."""
     if not attack.may_be_negative:
         return {}
     return {"metrics_of_negative": judge.score(1 - images.clamp(0, 1))}
 
 
-def _verdict(
-    attack: Reconstruction, judge: scoring.Judge, figures: scoring.Figures
-) -> bool | None:
+def _leads(
+    attack: Reconstructs, judge: scoring.Judge, values: dict[str, Tensor]
+) -> dict[str, Lead] | None:
+    """Return the leads over baselines; a trivial attack becomes a baseline instead."""
     if attack.kind == "trivial":
-        judge.learn_trivial(figures)
+        judge.baselines.add(attack.name, attack.needs, values)
         return None
-    return judge.beats_trivial(figures)
+    return judge.baselines.leads(attack.needs, values)
 
 
-def _infer(attack: LabelInference, scene: Scene, message: str) -> Entry:
+def _infer(attack: InfersLabels, scene: Scene, source: str) -> Entry:
     began = time.perf_counter()
-    score = attack.score(scene.view, message, scene.labels)
+    score = attack.score(scene.view, source, scene.true_labels(source))
     return {
         **_describe(attack, scene, time.perf_counter() - began),
-        "message": message,
+        "kind": "labels",  # of the entry, whatever else the attack does
+        "message": source,
         "images": score.samples,
         "metrics": {score.name: scoring.label_figures(score)},
         "chance": score.chance,
@@ -161,11 +216,13 @@ def _describe(attack: Attack, scene: Scene, seconds: float) -> Entry:
     return {
         "attack": attack.name,
         "form": attack.form,
+        "options": attack.options,
         "kind": attack.kind,
         "threat_model": attack.threat_model,
         "knows": list(attack.needs),
         "budget": scene.options.budget,
         "client": scene.options.client,
         "seed": scene.options.seed,
+        "auxiliary": scene.known_images,
         "seconds": round(seconds, 3),
     }

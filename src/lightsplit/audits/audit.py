@@ -2,8 +2,8 @@
 
     run folder ─► victim ─► knowledge, view ─► attacks ─► scores ─► record.json, images/
 
-An attack's figures are written as soon as it is done: what comes after it can fail or
-be interrupted, and nothing is lost.
+An attack's figures are written as soon as it is done, so that nothing is lost if a
+later attack fails or is interrupted.
 """
 
 from dataclasses import replace
@@ -13,12 +13,8 @@ from lightsplit.audits import pictures, scoring
 from lightsplit.audits.attacking import Scene, Watch, prepare, run_attack, title
 from lightsplit.audits.gathering import first_of_each_class, gather, let_oracles_know
 from lightsplit.audits.observation import observe
-from lightsplit.audits.plan import (
-    TRAINING_SAMPLES,
-    AuditOptions,
-    expected,
-    suited,
-)
+from lightsplit.audits.options import AuditOptions
+from lightsplit.audits.plan import TRAINING_SAMPLES, expected, suited
 from lightsplit.audits.record import Entry, keep
 from lightsplit.audits.victim import Victim, choose_victim, restore
 from lightsplit.experiments import Job
@@ -32,17 +28,16 @@ def audit(
     watch: Watch,
     data_dir: Path | None = None,
 ) -> list[Entry]:
-    """Attack the run in ``folder`` and return the figures that were added to it."""
-    job = restore(folder, data_dir, device=options.device)
+    """Attack the run in ``folder`` and return the entries added to its record."""
+    job = restore(folder, data_dir, device=options.device, task=options.task)
     attacks = suited(expected(options, during=False), options, job)
     victim = find_victim(job, options)
     scene = set_scene(victim, options, folder, data_dir)
-    ready = [prepare(kind, form, scene.knowledge, options) for kind, form in attacks]
+    ready = [prepare(one, scene.knowledge, options) for one in attacks]
     entries = []
     for attack in ready:
         entries += [keep(folder, entry) for entry in run_attack(attack, scene, watch)]
-    rows = [title(attack.name, attack.form) for attack in ready]
-    pictures.write_grid(folder.images, rows)
+    pictures.write_grid(folder.images, [title(attack) for attack in ready])
     return entries
 
 

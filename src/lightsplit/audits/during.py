@@ -1,12 +1,12 @@
 """Attacks while training goes on.
 
-The run is trained once more from its own settings; being made of seeds alone it comes
-out the same, and that is checked. Mods before the server show every exchange of the
-victim to the attacks that learn, and keep the latest ones:
+The audit trains the run once more from its own settings. All its randomness comes from
+seeds, so it comes out the same, and the audit checks that. Mods before the server show
+every exchange of the victim to the attacks that observe, and keep the latest ones:
 
     client ──► mods ──► server      at each evaluation: labels are inferred from the
                 │                   messages of the last steps
-                └─► observe         at the end: reconstruction
+                └─► observe         at the end: images and labels of the targets
 """
 
 import math
@@ -20,9 +20,9 @@ from torch import Tensor
 
 from lightsplit.attacks import (
     Exchange,
+    InfersLabels,
     Knowledge,
-    LabelInference,
-    OnlineReconstruction,
+    Observes,
     Progress,
     ServerView,
     silent,
@@ -32,19 +32,21 @@ from lightsplit.audits.attacking import (
     Interrupted,
     Scene,
     Watch,
+    infer_labels,
     prepare,
     run_attack,
     title,
 )
 from lightsplit.audits.audit import find_victim, set_scene
 from lightsplit.audits.gathering import first_of_each_class, gather
-from lightsplit.audits.observation import public_codec
+from lightsplit.audits.observation import public_wire
+from lightsplit.audits.options import AuditOptions
 from lightsplit.audits.pausing import Pauses
 from lightsplit.audits.plan import (
     TRAINING_SAMPLES,
-    AuditOptions,
     Planned,
     expected,
+    looks_at_messages,
     suited,
 )
 from lightsplit.audits.record import Entry, keep
@@ -54,6 +56,7 @@ from lightsplit.errors import AuditError, RunError
 from lightsplit.experiments import Job
 from lightsplit.protocol import CodeMessage
 from lightsplit.results import RunFolder, tensors
+from lightsplit.runs import checkpoint_folder
 from lightsplit.transports import Recorder, through
 
 TRAINING = "training"  # the title of the longest part of such an audit
@@ -66,14 +69,14 @@ def audit_during(
     watch: Watch,
     data_dir: Path | None = None,
 ) -> list[Entry]:
-    """Train the run again under attack; return the figures that were added to it."""
+    """Train the run again under attack; return the entries added to its record."""
     planned = expected(options, during=True)
-    if options.resume and any(issubclass(k, LabelInference) for k, _ in planned):
+    if options.resume and any(looks_at_messages(one.attack) for one in planned):
         raise AuditError(
             "label inference looks at the messages of the last steps, which are not "
             "saved; resume with the attacks that learn only"
         )
-    job = begin_again(folder, data_dir, device=options.device)
+    job = begin_again(folder, data_dir, device=options.device, task=options.task)
     planned = suited(planned, options, job)
     victim = find_victim(job, options)
     known = gather(victim, auxiliary=options.auxiliary_count, seed=options.seed)
@@ -94,37 +97,38 @@ def audit_during(
     check_undisturbed(folder, job)
     if learners:
         scene = set_scene(victim, options, folder, data_dir)
-        entries += _reconstruct(scene, planned, learners, folder, watch)
+        entries += _attack_at_the_end(scene, planned, learners, folder, watch)
     pauses.forget()
     return entries
 
 
 def check_undisturbed(folder: RunFolder, job: Job) -> None:
-    """Raise unless the run came out as the one in the folder, bit for bit."""
-    for file in sorted(folder.checkpoint.glob("*/server.safetensors")):
-        before, now = tensors.load(file), job.trainer.server.side.state()
-        if before.keys() != now.keys() or not all(
-            torch.equal(before[name], now[name].cpu()) for name in before
-        ):
-            raise RunError(
-                "training once more gave other weights than the run has: it was made "
-                "with other software, another device or another number of threads"
-            )
+    """Raise RunError unless the run came out as in the folder, bit for bit."""
+    newest, _ = checkpoint_folder.read(folder.checkpoint, job.contract.digest)
+    before = tensors.load(newest / "server.safetensors")
+    now = job.trainer.server.side.state()
+    if before.keys() != now.keys() or not all(
+        torch.equal(before[name], now[name].cpu()) for name in before
+    ):
+        raise RunError(
+            "training once more gave other weights than the run has: the run was "
+            "made with other software, another device or another number of threads"
+        )
 
 
 def _learners(
     planned: list[Planned], known: Knowledge, options: AuditOptions
-) -> list[OnlineReconstruction]:
+) -> list[Observes]:
     return [
-        cast(OnlineReconstruction, prepare(kind, form, known, options))
-        for kind, form in planned
-        if issubclass(kind, OnlineReconstruction)
+        cast(Observes, prepare(one, known, options))
+        for one in planned
+        if issubclass(one.attack, Observes)
     ]
 
 
 def _attach(victim: Victim, watcher: Watcher) -> Recorder:
     """Put the mods between the victim and its server."""
-    steps = math.ceil(TRAINING_SAMPLES / victim.job.experiment.batch_size)
+    steps = math.ceil(TRAINING_SAMPLES / victim.job.experiment.training.batch_size)
     exchanges = 2 if victim.side.has_tail else 1
     recorder = Recorder(limit=steps * exchanges, only_training=True)
     victim.actor.send = through(recorder, through(watcher, victim.actor.send))
@@ -132,7 +136,7 @@ def _attach(victim: Victim, watcher: Watcher) -> Recorder:
 
 
 def _evaluations(job: Job, progress: Progress, pauses: Pauses) -> Iterator[None]:
-    """Train to the end, stopping for a look at every evaluation."""
+    """Train to the end, and yield at every evaluation."""
     trainer = job.trainer
     for done in trainer.run():
         try:
@@ -158,10 +162,8 @@ def _scene_now(
         options=options,
         view=ServerView(
             contract=victim.job.contract,
-            codec=public_codec(victim),
+            wire=public_wire(victim),
             exchanges=exchanges,
-            output_codec=victim.job.output_codec,
-            formats=victim.job.trainer.server.formats,
         ),
         knowledge=replace(known, hints=first_of_each_class(labels)),
         judge=scoring.Judge(victim.targets),
@@ -184,27 +186,30 @@ def _labels(victim: Victim, exchanges: tuple[Exchange, ...]) -> Tensor:
 def _infer_labels(
     scene: Scene, planned: list[Planned], folder: RunFolder, *, step: int
 ) -> Iterator[Entry]:
-    for kind, form in planned:
-        if issubclass(kind, LabelInference):
-            attack = prepare(kind, form, scene.knowledge, scene.options)
-            for entry in run_attack(attack, scene, lambda _: silent):
+    """Yield the labels inferred from the messages of the last steps."""
+    for one in planned:
+        if looks_at_messages(one.attack):
+            ready = prepare(one, scene.knowledge, scene.options)
+            attack, messages = cast(InfersLabels, ready), scene.view.recorded_kinds
+            sources = [s for s in attack.sources(scene.view) if s in messages]
+            for entry in infer_labels(attack, scene, sources, silent):
                 yield keep(folder, {**entry, "step": step})
 
 
-def _reconstruct(
+def _attack_at_the_end(
     scene: Scene,
     planned: list[Planned],
-    learners: list[OnlineReconstruction],
+    learners: list[Observes],
     folder: RunFolder,
     watch: Watch,
 ) -> Iterator[Entry]:
     trivial = [
-        prepare(kind, form, scene.knowledge, scene.options)
-        for kind, form in planned
-        if kind.kind == "trivial"
+        prepare(one, scene.knowledge, scene.options)
+        for one in planned
+        if one.attack.kind == "trivial"
     ]
     for attack in (*trivial, *learners):
         for entry in run_attack(attack, scene, watch):
             yield keep(folder, entry)
-    rows = [title(attack.name, attack.form) for attack in (*trivial, *learners)]
+    rows = [title(attack) for attack in (*trivial, *learners)]
     pictures.write_grid(folder.images, rows)

@@ -1,12 +1,12 @@
-"""What the server of a finished run sees when the victim goes on.
+"""The view of a finished run's server while the victim predicts and trains on.
 
 Two kinds of messages are recorded:
 
     prediction   the targets' codes, every module in evaluation mode
     training     all four messages of further steps on the victim's own images
 
-The first are what reconstruction works on, the second what label inference needs. The
-further steps change the victim in memory; its run folder is not touched.
+Reconstruction works on the first, label inference on the second. The further steps
+change the victim in memory and leave its run folder alone.
 """
 
 from dataclasses import dataclass
@@ -19,55 +19,65 @@ from lightsplit.audits.victim import Victim, as_images, shuffled
 from lightsplit.codecs import Codec
 from lightsplit.experiments import pieces
 from lightsplit.experiments.cuts import make_codec
+from lightsplit.protocol import Wire
 from lightsplit.transports import Recorder, through
 
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """The server's view, and the labels of its training rows to score it by."""
+    """The server's view, and the true labels of its training rows."""
 
     view: ServerView
     labels: Tensor
 
 
 def observe(victim: Victim, *, training_samples: int, seed: int) -> Observation:
-    """Let the victim send its targets and train on, and return what its server saw."""
+    """Let the victim send its targets and train on; return its server's view."""
     job, recorder = victim.job, Recorder()
+    job.trainer.server.side.normalisation.switch_to(victim.client)
     modules = job.trainer.server.side.modules
     weights = {name: tensor.clone() for name, tensor in modules.state_dict().items()}
-    codec = public_codec(victim)
+    wire = public_wire(victim)
     victim.actor.send = through(recorder, job.trainer.server.handle)
-    for images in torch.split(victim.targets.images, job.experiment.batch_size):
+    for images in torch.split(
+        victim.targets.images, job.experiment.training.batch_size
+    ):
         victim.actor.predict(images)
     labels = _train(victim, training_samples, seed)
     view = ServerView(
         contract=job.contract,
-        codec=codec,
+        wire=wire,
         exchanges=tuple(Exchange(*exchange) for exchange in recorder.exchanges),
         weights=(Snapshot(job.trainer.progress.steps, weights),),
-        output_codec=job.output_codec,
-        formats=job.trainer.server.formats,
     )
     return Observation(view, labels)
 
 
+def public_wire(victim: Victim) -> Wire:
+    """Return the wire as the victim's server knows it."""
+    job = victim.job
+    formats = job.trainer.server.wire.formats
+    return Wire(public_codec(victim), job.output_codec, formats)
+
+
 def public_codec(victim: Victim) -> Codec:
-    """Return the codec as its server knows it: an encoder's weights are drawn anew."""
+    """Return the codec as its server knows it, with fresh weights for the encoder."""
     job = victim.job
     codec = make_codec(
         job.experiment, job.contract.activation_shape, weights_of="attacker"
     )
+    job.trainer.server.side.normalisation.switch_to(victim.client)
     trained = job.trainer.server.side.modules["decoder"]
     codec.decoder.load_state_dict(trained.state_dict())
-    codec.encoder.to(pieces.make_device(job.experiment.device))
-    codec.decoder.to(pieces.make_device(job.experiment.device))
+    codec.encoder.to(pieces.make_device(job.experiment.training.device))
+    codec.decoder.to(pieces.make_device(job.experiment.training.device))
     return codec
 
 
 def _train(victim: Victim, samples: int, seed: int) -> Tensor:
-    """Take whole batches only: a single sample cannot be normalised."""
+    """Train on whole batches only, because a single sample cannot be normalised."""
     held = victim.job.held[victim.client]
-    size = min(victim.job.experiment.batch_size, len(held))
+    size = min(victim.job.experiment.training.batch_size, len(held))
     rows = shuffled(held, seed, "steps")[: max(samples, size)]
     labels = []
     for batch in torch.split(rows[: len(rows) // size * size], size):

@@ -1,11 +1,11 @@
-"""An audit in training that can be stopped and taken up again.
+"""An audit during training that can be stopped and resumed.
 
     RUN/audit-checkpoint/step-00000200/    as any checkpoint of a run, and beside it
         attack-0.safetensors …             networks and optimizers of each attack
-        progress.json                      which audit it is, and its scores so far
+        progress.json                      the audit's options, and its scores so far
 
-What an attack draws depends on its seed and on its iterations alone, so that an audit
-which was interrupted ends as one that was not. It is gone when the audit is done.
+An attack's random draws depend on its seed and its iterations alone, so an interrupted
+audit ends like one that was not. The folder is removed when the audit is done.
 """
 
 import shutil
@@ -14,25 +14,26 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lightsplit.attacks import OnlineReconstruction
-from lightsplit.audits.plan import AuditOptions
+from lightsplit.attacks import Observes
+from lightsplit.audits.options import AuditOptions
 from lightsplit.audits.watching import Trajectory
 from lightsplit.errors import ContractError, RunError
 from lightsplit.experiments import Job
 from lightsplit.results import RunFolder, tensors
-from lightsplit.training import checkpoint
+from lightsplit.runs import checkpoint_folder
+from lightsplit.simulation import checkpoint
 
-NOT_COMPARED = ("during", "score_every", "save_every", "resume", "device")
+NOT_COMPARED = ("during", "score_every", "save_every", "resume", "device", "task")
 
 
 class Pauses:
-    """Saves an audit every so many steps of training, and brings it back."""
+    """Saves an audit every so many steps of training, and resumes it."""
 
     def __init__(
         self,
         folder: RunFolder,
         job: Job,
-        learners: Sequence[OnlineReconstruction],
+        learners: Sequence[Observes],
         trajectory: Trajectory,
         options: AuditOptions,
     ) -> None:
@@ -45,13 +46,13 @@ class Pauses:
         self._saved = 0
 
     def save_if_due(self) -> None:
-        """Save when so many steps have passed since the last time."""
+        """Save if enough steps have passed since the last save."""
         steps = self._job.trainer.progress.steps
         if self._every and steps - self._saved >= self._every:
             self.save()
 
     def save(self) -> None:
-        """Save what the attacks that learn have learnt so far, if that is wanted."""
+        """Save the attacks' learning so far, unless saving is switched off."""
         if not self._every:
             return
         files = {
@@ -64,13 +65,13 @@ class Pauses:
         self._saved = trainer.progress.steps
 
     def resume(self) -> None:
-        """Bring trainer, attacks and scores to where the audit was saved."""
+        """Load trainer, attacks and scores as they were saved."""
         contract = self._job.contract.digest
-        newest, content = checkpoint.read(self._folder, contract)
+        newest, content = checkpoint_folder.read(self._folder, contract)
         if content.get("audit") != self._audit:
             raise RunError(
-                f"{newest} is of an audit with other options; give the same ones, or "
-                "begin again without --resume"
+                f"{newest} belongs to an audit with other options; give the same "
+                "options, or begin again without --resume"
             )
         checkpoint.load(self._folder, self._job.trainer, contract)
         for number, attack in enumerate(self._learners):
@@ -80,22 +81,22 @@ class Pauses:
         self._saved = self._job.trainer.progress.steps
 
     def forget(self) -> None:
-        """Remove what was saved."""
+        """Remove the saved state."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def is_paused(folder: RunFolder, options: AuditOptions) -> bool:
-    """Say whether this very audit was interrupted and saved."""
+    """Return whether this very audit was interrupted and saved."""
     try:
         contract = folder.read_record()["contract"]
-        _, content = checkpoint.read(_place(folder), contract)
+        _, content = checkpoint_folder.read(_place(folder), contract)
     except (RunError, ContractError):
         return False
     return content.get("audit") == describe(options)
 
 
 def describe(options: AuditOptions) -> dict[str, Any]:
-    """Return the options that an audit must keep when it is taken up again."""
+    """Return the options that must be the same when an audit is resumed."""
     kept = {k: v for k, v in asdict(options).items() if k not in NOT_COMPARED}
     return {**kept, "attacks": sorted(options.attacks)}
 

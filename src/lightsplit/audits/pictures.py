@@ -1,25 +1,25 @@
-"""Pictures of what an attack gave back, for the run folder's images/.
+"""Pictures of the reconstructions of attacks, for the run folder's images/.
 
     audit-originals.png        a strip of the first targets
     audit-decoder.png          a strip per attack and form
     audit.png                  all strips, one row each, with their names
     shown-….safetensors        ``originals`` and ``reconstructions`` of the first 20
-                               targets, uint8 (20, C, H, W): to lay runs side by side
+                               targets, uint8 (20, C, H, W), to compare runs with
 
-Every strip is a file of its own, so that an audit with one more attack adds a row and
-paints the rest again from what is there.
+Every strip is a file of its own, so that an audit with one more attack can redraw
+audit.png from the strips of the earlier ones.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from PIL import Image
 from torch import Tensor
 
+from lightsplit.extras import require
 from lightsplit.results import atomic, grids, tensors
 
 COLUMNS = 10
-SHOWN = 20  # images that are kept for grids across runs, as in the paper's figures
+SHOWN = 20  # images kept for grids across runs, as in the paper's figures
 ORIGINALS = "originals"
 
 
@@ -32,7 +32,7 @@ def write_strip(folder: Path, name: str, images: Tensor) -> Path:
 
 
 def write_shown(folder: Path, name: str, originals: Tensor, images: Tensor) -> Path:
-    """Write the first originals and what became of them as shown-NAME.safetensors."""
+    """Write the first originals and reconstructions as shown-NAME.safetensors."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"shown-{name}.safetensors"
     pairs = {"originals": originals, "reconstructions": images}
@@ -42,9 +42,10 @@ def write_shown(folder: Path, name: str, originals: Tensor, images: Tensor) -> P
 
 
 def write_grid(folder: Path, names: Sequence[str]) -> Path:
-    """Write audit.png: the strips of ``names`` that are there, originals first."""
+    """Write audit.png from the strips of ``names`` that exist, originals first."""
+    pillow = require("PIL.Image", extra="audit")
     rows = [
-        grids.Row(name, Image.open(folder / f"audit-{name}.png").convert("RGB"))
+        grids.Row(name, pillow.open(folder / f"audit-{name}.png").convert("RGB"))
         for name in (ORIGINALS, *names)
         if (folder / f"audit-{name}.png").is_file()
     ]

@@ -1,155 +1,144 @@
-"""Which attacks an audit runs, in which form, and how much of everything it takes."""
+"""The plan of an audit: its attacks, each in a form and with its options."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import get_args
 
 from lightsplit.attacks import (
     ATTACKS,
     Attack,
-    Budget,
-    LabelInference,
-    OnlineReconstruction,
+    InfersLabels,
+    Kind,
+    Observes,
+    find_attack,
 )
+from lightsplit.audits.options import EVERY_ATTACK, AuditOptions
 from lightsplit.errors import AuditError, ConfigError
 from lightsplit.experiments import Job
-from lightsplit.registry import unknown_name
+from lightsplit.part_options import (
+    Options,
+    Value,
+    check_options,
+    parse_part,
+    write_part,
+)
 
-FormChoice = Literal["published", "adaptive", "both"]
-Planned = tuple[type[Attack], str]  # an attack and its form
-LADDER = ("linear", "decoder", "whitebox")
-Source = Literal["others", "test"]
-TARGETS: dict[Budget, int] = {"quick": 64, "short": 256, "full": 1000}
-AUXILIARY: dict[Budget, int] = {"quick": 2000, "short": 10000, "full": 30000}
-TRAINING_SAMPLES = 1024
+TRAINING_SAMPLES = 1024  # of further training, whose messages label inference sees
 
 
 @dataclass(frozen=True)
-class AuditOptions:
-    """What to attack with, and how hard.
+class Planned:
+    """One attack that an audit is to run.
 
     Attributes:
-        attacks: names; none is the oracle ladder and label inference. ``all`` is all.
-        form: of attacks that have several.
-        images: how many to reconstruct; 0 is 64 for ``quick``, 256 for ``short`` and
-            1,000 for ``full``.
-        budget: ``quick`` to see that it works, ``short`` for an hour or two, ``full``
-            to compare codecs.
-        auxiliary: images that the attacker has; 0 is 2,000, 10,000 and 30,000.
-        auxiliary_from: ``others`` are the other clients' images (with one client the
-            test images, shuffled), ``test`` the first of the test images as they lie.
-        client: whose images are reconstructed.
-        seed: of everything random in the attacks.
-        device: where they run.
-        during: whether the run is trained once more, with attacks that watch.
-        score_every: steps between two looks at what attacks that learn make of the
-            batch at hand; 0 is never.
-        save_every: steps between two saves of such attacks; 0 is never.
-        resume: whether to go on where an interrupted audit was saved.
+        attack: its class.
+        form: one of the attack's forms.
+        given: the options that a user gave it, as pairs.
     """
 
-    attacks: tuple[str, ...] = ()
-    form: FormChoice = "both"
-    images: int = 0
-    budget: Budget = "quick"
-    auxiliary: int = 0
-    auxiliary_from: Source = "others"
-    client: int = 0
-    seed: int = 0
-    device: str = "cpu"
-    during: bool = False
-    score_every: int = 100
-    save_every: int = 200
-    resume: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("images", "auxiliary", "score_every", "save_every"):
-            if getattr(self, name) < 0:
-                raise ConfigError(
-                    f"{name} must be 0 or more, got {getattr(self, name)}"
-                )
-        choices = ("form", FormChoice), ("budget", Budget), ("auxiliary_from", Source)
-        for name, known in choices:
-            if getattr(self, name) not in get_args(known):
-                raise ConfigError(
-                    unknown_name(name, getattr(self, name), list(get_args(known)))
-                )
+    attack: type[Attack]
+    form: str = ""
+    given: tuple[tuple[str, Value], ...] = ()
 
     @property
-    def target_count(self) -> int:
-        """How many images are reconstructed at most."""
-        return self.images or TARGETS[self.budget]
-
-    @property
-    def auxiliary_count(self) -> int:
-        """How many images the attacker has at most."""
-        return self.auxiliary or AUXILIARY[self.budget]
+    def options(self) -> Options:
+        """The options that a user gave it."""
+        return dict(self.given)
 
 
 def plan(options: AuditOptions) -> list[Planned]:
-    """Return the attacks to run and their forms; the trivial ones always, and first."""
-    known = {name: cast(type[Attack], ATTACKS.get(name)) for name in ATTACKS.names()}
-    asked = set(options.attacks)
-    if not asked:
-        asked = {name for name, attack in known.items() if attack.kind == "labels"}
-        asked |= set(LADDER)
-    if "all" in asked:
-        asked = set(known)
-    for name in asked:
-        ATTACKS.get(name)  # refuses what is unknown
-    chosen = [
-        attack
-        for name, attack in known.items()
-        if name in asked or attack.kind == "trivial"
+    """Return the attacks to run; the trivial ones are always among them, and first."""
+    chosen = {write_part(name, given): (name, given) for name, given in _asked(options)}
+    planned = [
+        one
+        for _, (name, given) in sorted(chosen.items())
+        for one in _in_its_forms(name, given, options)
     ]
-    order = ("trivial", "oracle", "published", "labels")
-    chosen.sort(key=lambda attack: order.index(attack.kind))
-    return [(attack, form) for attack in chosen for form in _forms(attack, options)]
+    order = get_args(Kind)
+    return sorted(planned, key=lambda one: order.index(one.attack.kind))
+
+
+def looks_at_messages(attack: type[Attack]) -> bool:
+    """Return whether the attack infers labels from the messages of the last steps.
+
+    An attack that observes does not: it gives its labels when training is over. An
+    attack that needs pairs does not, because pairs are made when training is over.
+    """
+    infers = issubclass(attack, InfersLabels) and not issubclass(attack, Observes)
+    return infers and "pairs" not in attack.needs
 
 
 def watches(attack: type[Attack]) -> bool:
-    """Say whether the attack has something to see while training goes on."""
-    return issubclass(attack, LabelInference | OnlineReconstruction)
+    """Return whether the attack has anything to do while training goes on."""
+    return issubclass(attack, Observes) or looks_at_messages(attack)
 
 
 def expected(options: AuditOptions, *, during: bool) -> list[Planned]:
-    """Return the attacks of the plan that are made in training, or after it.
+    """Return the attacks of the plan that run during training, or after it.
 
-    In training that are those which watch, and the trivial ones for those which learn.
+    During training those run that watch. Trivial attacks run beside attacks that
+    observe, to compare their images with.
     """
     planned = plan(options)
-    learning = [one for one in planned if issubclass(one[0], OnlineReconstruction)]
+    observing = [one for one in planned if issubclass(one.attack, Observes)]
     if not during:
-        for attack, _ in learning:
-            if attack.name in options.attacks:
+        for one in observing:
+            if options.names(one.attack.name):
                 raise ConfigError(
-                    f"{attack.name} learns in training: use --during, in a sweep file "
-                    "during = true"
+                    f"{one.attack.name} learns in training: use --during, in a sweep "
+                    "file during = true"
                 )
-        return [one for one in planned if one not in learning]
-    watching = [one for one in planned if watches(one[0])]
+        return [one for one in planned if one not in observing]
+    watching = [one for one in planned if watches(one.attack)]
     if not watching:
         raise ConfigError(
             "--during: name an attack that learns or infers labels in training"
         )
-    beside = [one for one in planned if learning and one[0].kind == "trivial"]
-    return [*beside, *watching]
+    beside = [one for one in planned if observing and one.attack.kind == "trivial"]
+    return [*beside, *(one for one in watching if one not in beside)]
 
 
 def suited(planned: list[Planned], options: AuditOptions, job: Job) -> list[Planned]:
     """Return the attacks that can be built for the run.
 
-    One that was asked for by its name is not left out but refused, with the reason.
+    An attack that does not fit is left out, unless it was asked for by its name: then
+    its reason is raised.
     """
     return [
-        (attack, form)
-        for attack, form in planned
-        if _fits(attack, job, is_named=attack.name in options.attacks)
+        one
+        for one in planned
+        if _fits(one.attack, job, is_named=options.names(one.attack.name))
     ]
+
+
+def _asked(options: AuditOptions) -> Iterator[tuple[str, Options]]:
+    """Yield the attacks that run unasked, then those that were asked for by name."""
+    for name in ATTACKS.names():
+        if _runs_unasked(find_attack(name), options):
+            yield name, {}
+    yield from (parse_part(text) for text in options.attacks if text != EVERY_ATTACK)
+
+
+def _runs_unasked(attack: type[Attack], options: AuditOptions) -> bool:
+    if attack.kind == "trivial" or EVERY_ATTACK in options.attacks:
+        return True
+    return attack.runs_by_default and not options.attacks
+
+
+def _in_its_forms(name: str, given: Options, options: AuditOptions) -> list[Planned]:
+    """Return the attack once for each form, or refuse its name or its options."""
+    attack = find_attack(name)
+    supplied = attack.given_arguments()
+    checked = check_options("attack", name, attack, given, given=supplied)
+    pairs = tuple(sorted(checked.items()))
+    return [Planned(attack, form, pairs) for form in _forms(attack, options)]
 
 
 def _fits(attack: type[Attack], job: Job, *, is_named: bool) -> bool:
     try:
-        attack.check_shapes(job.contract.activation_shape, job.dataset.train.shape)
+        attack.check_shapes(
+            job.contract.activation_shape, job.experiment.make_task().image_shape
+        )
     except AuditError:
         if is_named:
             raise

@@ -1,23 +1,26 @@
 """An audit's figures in record.json (docs/record.md).
 
-audit      one entry per attack, form, message, step, budget and client; a new one
-           replaces the old one of the same key
-leakage    the worst of the oracle ladder, metric by metric: what is claimed of a codec
+audit      one entry per attack, form, options, message, step, budget, client, seed and
+           targets; a new entry replaces the old one of the same key
+leakage    one entry per ladder, that is per client, seed and targets: the worst of all
+           its attacks, metric by metric. It is the claim about a codec
 """
 
 from typing import Any
 
-from lightsplit.attacks import Attack
-from lightsplit.audits.plan import AuditOptions, expected
+from lightsplit.attacks import Reconstructs
+from lightsplit.audits.options import AuditOptions
+from lightsplit.audits.plan import Planned, expected, looks_at_messages
 from lightsplit.metrics import METRICS
-from lightsplit.results import RunFolder
+from lightsplit.results import RunFolder, attack_label, ladders
+from lightsplit.results.ladder import SAME
 
 Entry = dict[str, Any]
-KEY = ("attack", "form", "message", "step", "budget", "client")
+KEY = ("attack", "form", "message", "step", "budget", "client", "seed", "targets")
 
 
 def keep(folder: RunFolder, entry: Entry) -> Entry:
-    """Add an entry to the run's record, bring its leakage up to date, return it."""
+    """Add an entry to the run's record, update its leakage, and return the entry."""
     record = folder.read_record()
     others = [old for old in record.get("audit", []) if _key(old) != _key(entry)]
     entries = [*others, entry]
@@ -25,17 +28,32 @@ def keep(folder: RunFolder, entry: Entry) -> Entry:
     return entry
 
 
-def leakage(entries: list[Entry]) -> dict[str, dict[str, Any]]:
-    """Return, for each metric, the figures of the oracle that gets the most."""
-    oracles = [entry for entry in entries if entry["kind"] == "oracle"]
-    names = {name for entry in oracles for name in entry["metrics"]}
-    return {
-        name: _worst(name, oracles) for name in sorted(names & set(METRICS.names()))
-    }
+def leakage(entries: list[Entry]) -> list[Entry]:
+    """Return the worst of every ladder: for each metric the attack that gets most.
+
+    A published attack that gets more than the oracles is the worst, too. An attack that
+    does not return images or reads no code is on no ladder.
+    """
+    return [
+        {
+            **{name: ladder[0].get(name) for name in SAME},
+            "attacks": sorted({_name(entry) for entry in ladder}),
+            "not_converged": sorted(
+                {_name(entry) for entry in ladder if entry.get("converged") is False}
+            ),
+            "metrics": _worst_by_metric(ladder),
+        }
+        for ladder in ladders(entries)
+    ]
+
+
+def _worst_by_metric(ladder: list[Entry]) -> dict[str, Entry]:
+    names = {name for entry in ladder for name in entry["metrics"]}
+    return {name: _worst(name, ladder) for name in sorted(names & set(METRICS.names()))}
 
 
 def is_audited(record: dict[str, Any], options: AuditOptions) -> bool:
-    """Say whether every attack that ``options`` ask for has an entry already."""
+    """Return whether every attack that ``options`` ask for has an entry already."""
     same = ("budget", "client", "seed")
     entries = [
         entry
@@ -44,25 +62,45 @@ def is_audited(record: dict[str, Any], options: AuditOptions) -> bool:
     ]
     last = record.get("steps") if options.during else None
     return all(
-        any(_is_of(entry, kind, form, last) for entry in entries)
-        for kind, form in expected(options, during=options.during)
-        if kind.name in options.attacks or kind.takes_any_shape()
+        _is_complete([e for e in entries if _is_of(e, one)], one, options, last)
+        for one in expected(options, during=options.during)
+        if options.names(one.attack.name) or one.attack.takes_any_shape()
     )
 
 
-def _is_of(entry: Entry, attack: type[Attack], form: str, last: int | None) -> bool:
-    """Say whether an entry is the attack's; labels are inferred up to a last step."""
-    if (entry["attack"], entry["form"]) != (attack.name, form):
-        return False
-    return attack.kind != "labels" or entry.get("step") == last
+def _is_of(entry: Entry, planned: Planned) -> bool:
+    """Return whether an entry is of a planned attack."""
+    own = entry["attack"], entry["form"], entry.get("options") or {}
+    return own == (planned.attack.name, planned.form, planned.options)
 
 
-def _worst(name: str, oracles: list[Entry]) -> dict[str, Any]:
+def _is_complete(
+    entries: list[Entry], planned: Planned, options: AuditOptions, last: int | None
+) -> bool:
+    """Return whether an attack's entries are all there.
+
+    During training an attack that looks at messages gives labels up to the last step,
+    and its images come after training, if it returns any.
+    """
+    if not looks_at_messages(planned.attack):
+        return bool(entries)
+    has_labels = any("message" in e and e.get("step") == last for e in entries)
+    if options.during or not issubclass(planned.attack, Reconstructs):
+        return has_labels
+    return has_labels and any("message" not in e for e in entries)
+
+
+def _worst(name: str, ladder: list[Entry]) -> Entry:
     choose = max if METRICS.create(name).higher_is_better else min
-    having = [entry for entry in oracles if name in entry["metrics"]]
+    having = [entry for entry in ladder if name in entry["metrics"]]
     entry = choose(having, key=lambda entry: entry["metrics"][name]["mean"])
-    return {"attack": entry["attack"], **entry["metrics"][name]}
+    return {"attack": _name(entry), **entry["metrics"][name]}
+
+
+def _name(entry: Entry) -> str:
+    """Return the attack with its options and its form."""
+    return f"{attack_label(entry)} {entry.get('form') or ''}".strip()
 
 
 def _key(entry: Entry) -> tuple[Any, ...]:
-    return tuple(entry.get(name) for name in KEY)
+    return (*(entry.get(name) for name in KEY), entry.get("options") or {})

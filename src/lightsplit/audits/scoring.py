@@ -1,23 +1,24 @@
-"""How an attack's result becomes figures.
+"""Figures from the results of attacks.
 
-A Judge has the originals, which no attack ever sees, and knows what the trivial
-attackers reached: an attack that does not beat them has shown nothing.
+A Judge has the originals, which no attack ever sees, and remembers the scores of the
+trivial attackers: an attack that does not beat them has shown nothing.
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from torch import Tensor
 
-from lightsplit.attacks import LabelledImages, LabelScore, Reconstruction
+from lightsplit.attacks import LabelledImages, LabelScore, Reconstructs
+from lightsplit.audits.baselines import Baselines
 from lightsplit.data import data_folder
-from lightsplit.metrics import METRICS, Scores, evaluate, wilson_interval
+from lightsplit.metrics import METRICS, evaluate, summarise, wilson_interval
 from lightsplit.metrics.lpips_weights import FEATURES_FILE
 
 Figures = dict[str, dict[str, float]]
 PICTURED = ("mse", "ssim", "psnr", "lpips")  # beside pictures, as in the paper
-TELLING = ("ssim", "correlation")  # one of them must beat the trivial attackers
 
 
 @dataclass(eq=False)
@@ -27,53 +28,49 @@ class Judge:
     Attributes:
         originals: the images that were to be reconstructed.
         weights: folder of LPIPS's weights; without it LPIPS is left out.
-        trivial: the best that a trivial attacker reached, by metric.
+        baselines: the scores of the trivial attackers.
     """
 
     originals: LabelledImages
     weights: Path | None = None
     seed: int = 0
-    trivial: dict[str, float] = field(default_factory=dict)
+    baselines: Baselines = field(default_factory=Baselines)
 
     def score(self, reconstructions: Tensor) -> Figures:
         """Return every metric's mean, interval and worst."""
-        return self._score(reconstructions, self.originals.images)
+        return self.summarise(self.values(reconstructions))
 
     def score_first(self, count: int, reconstructions: Tensor) -> Figures:
         """Return the metrics of pictures for the first ``count`` images alone."""
         names = [name for name in PICTURED if self.weights or name != "lpips"]
-        originals = self.originals.images
-        return self._score(reconstructions[:count], originals[:count], names)
+        return self.summarise(self.values(reconstructions[:count], names, count=count))
 
-    def _score(
-        self, reconstructions: Tensor, originals: Tensor, names: list[str] | None = None
-    ) -> Figures:
-        scores = Scores()
-        scores.add(
-            evaluate(
-                reconstructions.to(originals),
-                originals,
-                metrics=names,
-                weights=self.weights,
-            )
+    def values(
+        self,
+        reconstructions: Tensor,
+        names: list[str] | None = None,
+        *,
+        count: int | None = None,
+    ) -> dict[str, Tensor]:
+        """Return the metrics of each image; of the first ``count`` targets if given."""
+        originals = self.originals.images[:count]
+        return evaluate(
+            reconstructions.to(originals),
+            originals,
+            metrics=names,
+            weights=self.weights,
         )
-        summaries = scores.summaries(self.seed)
-        return {name: summary._asdict() for name, summary in summaries.items()}
 
-    def learn_trivial(self, figures: Figures) -> None:
-        """Remember what a trivial attacker reached."""
-        for name, summary in figures.items():
-            better = max if METRICS.create(name).higher_is_better else min
-            known = self.trivial.get(name, summary["mean"])
-            self.trivial[name] = better(known, summary["mean"])
-
-    def beats_trivial(self, figures: Figures) -> bool:
-        """Say whether a telling metric lies above every trivial attacker's, surely."""
-        return any(figures[name]["low"] > self.trivial[name] for name in TELLING)
+    def summarise(self, values: Mapping[str, Tensor]) -> Figures:
+        """Return the mean, interval and worst of every metric's values."""
+        return {
+            name: summarise(each, METRICS.create(name), seed=self.seed)._asdict()
+            for name, each in values.items()
+        }
 
 
 def label_figures(score: LabelScore) -> dict[str, float]:
-    """Return a score; a share of samples also with its 95 % interval."""
+    """Return a score, with its 95 % interval if it is a share of samples."""
     if not score.name.endswith("accuracy"):
         return {"mean": score.value}
     low, high = wilson_interval(score.value, score.samples)
@@ -81,22 +78,22 @@ def label_figures(score: LabelScore) -> dict[str, float]:
 
 
 def lpips_weights(data_dir: Path | None) -> Path | None:
-    """Return the folder of LPIPS's weights if they lie there; nothing is fetched."""
+    """Return the folder of LPIPS's weights if it has them; nothing is downloaded."""
     folder = data_folder(data_dir) / "weights"
     return folder if (folder / FEATURES_FILE).is_file() else None
 
 
 def fingerprint(reconstructions: Tensor) -> str:
-    """Return the SHA-256 of what an attack gave back.
+    """Return the SHA-256 of an attack's images.
 
-    Two audits with the same one have the same pictures to the last bit. For two seeds
-    of R or two victims that means that the attack did not look at the code.
+    Two audits with the same fingerprint have the same pictures to the last bit. For two
+    seeds of R or two victims that means that the attack did not look at the code.
     """
     return hashlib.sha256(reconstructions.cpu().numpy().tobytes()).hexdigest()
 
 
-def doubts(attack: Reconstruction, reconstructions: Tensor) -> list[str]:
-    """Return what speaks against believing a result."""
+def doubts(attack: Reconstructs, reconstructions: Tensor) -> list[str]:
+    """Return the reasons not to believe a result."""
     spread = (reconstructions - reconstructions[:1]).abs().max()
     if attack.kind != "trivial" and len(reconstructions) > 1 and spread < 1e-6:
         return ["the same picture for every code: the attack did not look at them"]

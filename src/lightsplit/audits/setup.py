@@ -1,9 +1,9 @@
-"""What a server has before the first message, for attackers to build on.
+"""Everything a server has before the first message, for attackers to build on.
 
     experiment ─► contract, codec, a network like the server's, a tail like the client's
 
-Every call makes new modules with fresh weights: an attack's copies are its own. None of
-the victim's weights is in them; the server's own come with every exchange.
+Every call makes new modules with fresh weights: an attack's copies are its own. They
+hold none of the victim's weights; the server's own weights come with every exchange.
 """
 
 from functools import partial
@@ -50,27 +50,27 @@ class TailNetwork(nn.Module):
 
 
 def server_setup(experiment: Experiment, contract: Contract, seed: int) -> Setup:
-    """Return what the server of a run has before it begins."""
+    """Return everything the server of a run has before it begins."""
     return Setup(
         contract=contract,
         formats=make_formats(experiment),
         codec=partial(_codec, experiment, contract.activation_shape),
         server=partial(_server, experiment, seed),
         tail=partial(_tail, experiment, seed),
-        device=pieces.make_device(experiment.device),
+        device=pieces.make_device(experiment.training.device),
     )
 
 
 def fresh_head(experiment: Experiment, seed: int) -> nn.Module:
-    """Return a head like the victim's, with weights that are the attacker's."""
+    """Return a head like the victim's, with weights of the attacker's own."""
     return fresh_parts(experiment, seed).head
 
 
 def fresh_parts(experiment: Experiment, seed: int) -> SplitModel:
-    """Return the model, cut, with weights that are the attacker's."""
+    """Return the model, cut, with weights of the attacker's own."""
     drawn = seeding.derive(seed, "attacker")
-    settings = experiment.model_copy(update={"seed": drawn, "weights": ""})
-    return pieces.load_parts(settings)
+    own = experiment.changed(training={"seed": drawn}, task={"weights": None})
+    return pieces.load_parts(own)
 
 
 def _codec(experiment: Experiment, shape: tuple[int, ...]) -> Codec:
@@ -84,7 +84,7 @@ def _server(experiment: Experiment, seed: int) -> nn.Module:
 def _tail(experiment: Experiment, seed: int) -> nn.Module:
     cuts = _cuts(experiment, seed)
     if cuts.parts.tail is None or cuts.output_codec is None:
-        raise AuditError("the client of this run has no tail to make another one of")
+        raise AuditError("the client of this run has no tail, so there is none to copy")
     return TailNetwork(cuts.output_codec.decoder, cuts.parts.tail)
 
 

@@ -2,36 +2,39 @@
 
     the victim's training images ─┬─► targets   attacked; only the scores see them
                                   └─► (the rest is left alone)
-    the other clients' images     ───► others   what an attacker may know
+    the other clients' images     ───► others   an attacker may know them
 
-With one client there are no others; then they are the test images, which nobody
-trained on. An audit can also ask for the test images, in the order of their file.
+With one client there are no other clients. The others are then the test images, which
+nobody trained on. An audit can also ask for the test images in the order of their
+file.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from lightsplit.attacks import LabelledImages
-from lightsplit.data import Samples
+from lightsplit.data import SampleSet
 from lightsplit.errors import ConfigError, RunError
 from lightsplit.experiments import Job, build, make_experiment, read_experiment
 from lightsplit.results import RunFolder
+from lightsplit.results.settings import merge
 from lightsplit.runtime import Client, ClientSide
 from lightsplit.seeding import numpy_generator
-from lightsplit.training import checkpoint
+from lightsplit.simulation import checkpoint
 
 
 @dataclass(frozen=True, eq=False)
 class Victim:
-    """A trained run with the client under attack, its images and everyone else's."""
+    """A trained run with the client under attack, its images and those of others."""
 
     job: Job
     client: int
     targets: LabelledImages
-    others: Samples
+    others: SampleSet
 
     @property
     def side(self) -> ClientSide:
@@ -45,32 +48,47 @@ class Victim:
 
 
 def restore(
-    folder: RunFolder, data_dir: Path | None = None, *, device: str = "cpu"
+    folder: RunFolder,
+    data_dir: Path | None = None,
+    *,
+    device: str = "cpu",
+    task: str | None = None,
 ) -> Job:
     """Return the job of a finished run as its last checkpoint left it."""
-    job = begin_again(folder, data_dir, device=device)
+    job = begin_again(folder, data_dir, device=device, task=task)
     checkpoint.load(folder.checkpoint, job.trainer, job.contract.digest)
     return job
 
 
 def begin_again(
-    folder: RunFolder, data_dir: Path | None = None, *, device: str = "cpu"
+    folder: RunFolder,
+    data_dir: Path | None = None,
+    *,
+    device: str = "cpu",
+    task: str | None = None,
 ) -> Job:
     """Return the job of a finished run as it was before its first step."""
     if "label_histogram" not in folder.read_record():
         raise RunError(
-            f"{folder.path} was trained over the network: its server never had a head. "
-            "Audit a run of `lightsplit train` with the same settings"
+            f"{folder.path} was trained over the network, so its folder has no head to "
+            "attack; audit a run of `lightsplit train` with the same settings"
         )
-    settings = read_experiment(folder.experiment_file) | {"device": device}
-    return build(make_experiment(settings), data_dir)
+    tables = read_experiment(folder.experiment_file)
+    if task is not None:
+        tables = merge(tables, {"task": {"name": task}})
+    experiment = make_experiment(tables)
+    if experiment.codec.name == "none":
+        raise RunError(
+            f"{folder.path} sent nothing (codec none): there is nothing to attack"
+        )
+    return build(experiment.changed(training={"device": device}), data_dir)
 
 
 def choose_victim(
     job: Job, *, client: int, images: int, seed: int, others_from: str = "others"
 ) -> Victim:
     """Return the victim with ``images`` of its training images as targets."""
-    clients = job.experiment.clients
+    clients = job.experiment.owners.clients
     if not 0 <= client < clients:
         raise ConfigError(f"client must be between 0 and {clients - 1}, got {client}")
     mine = shuffled(job.held[client], seed, "targets")[:images]
@@ -79,7 +97,7 @@ def choose_victim(
     return Victim(job, client, as_images(train, mine), others)
 
 
-def as_images(samples: Samples, indices: Tensor) -> LabelledImages:
+def as_images(samples: SampleSet, indices: Tensor) -> LabelledImages:
     """Return the samples at ``indices`` as an attacker would hold them."""
     return LabelledImages(*samples.batch(indices))
 
@@ -90,9 +108,11 @@ def shuffled(indices: Tensor, seed: int, *names: int | str) -> Tensor:
     return indices[torch.from_numpy(order)]
 
 
-def _others(job: Job, client: int, seed: int) -> Samples:
+def _others(job: Job, client: int, seed: int) -> SampleSet:
     held = [indices for index, indices in enumerate(job.held) if index != client]
     if not held:
         test = job.dataset.test
-        return test.subset(shuffled(torch.arange(len(test)), seed, "others"))
-    return job.dataset.train.subset(shuffled(torch.cat(held), seed, "others"))
+        rows = shuffled(torch.arange(len(test)), seed, "others")
+        return cast("SampleSet", test.subset(rows))
+    rows = shuffled(torch.cat(held), seed, "others")
+    return cast("SampleSet", job.dataset.train.subset(rows))

@@ -1,13 +1,13 @@
-"""A mod that shows a victim's exchanges to attacks that learn, and looks at them.
+"""A mod that shows a victim's exchanges to attacks that observe, and scores these.
 
     client ──► Watcher ──► server
                   │ observe      every exchange, with the server's weights
-                  └ Trajectory   every so many steps: what the attack makes of the batch
+                  └ Trajectory   every so many steps: the attack's guess of the batch
                                  that it has just seen, scored, as a line of a file
 
 An attack whose budget does not last for all of training learns from the last steps.
-The batch under a look is one that the victim trains on, so these scores follow a run,
-and the score of an audit is another one: of the targets, when training is over.
+These scores are of batches that the victim trains on and show an attack's progress. The
+score of an audit is another one: of the targets, when training is over.
 """
 
 import json
@@ -17,7 +17,7 @@ from typing import Any
 
 from torch import Tensor
 
-from lightsplit.attacks import Exchange, OnlineReconstruction
+from lightsplit.attacks import Exchange, Observes
 from lightsplit.audits.attacking import title
 from lightsplit.audits.victim import Victim
 from lightsplit.metrics import evaluate
@@ -30,7 +30,7 @@ Line = dict[str, Any]
 
 
 class Trajectory:
-    """How attacks get on, one file audit-NAME.jsonl for each."""
+    """The progress of attacks, one file audit-NAME.jsonl for each."""
 
     def __init__(self, victim: Victim, folder: Path, every: int) -> None:
         self._victim = victim
@@ -38,22 +38,23 @@ class Trajectory:
         self._every = every
         self.lines: dict[str, list[Line]] = {}
 
-    def look(self, attack: OnlineReconstruction, step: int) -> None:
-        """Score what the attack makes of the batch of ``step``, if it is time to."""
+    def look(self, attack: Observes, step: int) -> None:
+        """Score the attack's guess of the batch of ``step``, if it is time to."""
         if not self._every or (step + 1) % self._every:
             return
         batches = self._victim.job.trainer.batches[self._victim.client]
         images, labels = batches.batch(step)
         guess = attack.guess()
         line: Line = {"step": step + 1, "images": len(images)}
-        values = evaluate(guess.images.cpu(), images, metrics=METRICS)
-        line |= {name: float(each.mean()) for name, each in values.items()}
+        if guess.images is not None:
+            values = evaluate(guess.images.cpu(), images, metrics=METRICS)
+            line |= {name: float(each.mean()) for name, each in values.items()}
         if guess.labels is not None:
             line["label_accuracy"] = _share_of_equal(guess.labels.cpu(), labels)
-        self.add(title(attack.name, attack.form), line)
+        self.add(title(attack), line)
 
     def add(self, name: str, *lines: Line) -> None:
-        """Take in lines of an attack and write its file anew."""
+        """Add lines of an attack and write its file again."""
         known = self.lines.setdefault(name, [])
         known.extend(lines)
         text = "".join(json.dumps(line) + "\n" for line in known)
@@ -61,12 +62,12 @@ class Trajectory:
 
 
 class Watcher:
-    """A mod that shows what passes to attacks that learn."""
+    """A mod that shows every exchange to attacks that observe."""
 
     def __init__(
         self,
         victim: Victim,
-        learners: Sequence[OnlineReconstruction],
+        learners: Sequence[Observes],
         trajectory: Trajectory,
     ) -> None:
         self._server = victim.job.trainer.server.side
@@ -83,18 +84,18 @@ class Watcher:
                 self._trajectory.look(attack, request.step)
         return reply
 
-    def _awake(self, step: int) -> Iterable[OnlineReconstruction]:
+    def _awake(self, step: int) -> Iterable[Observes]:
         return [attack for attack, first in self._learners if step >= first]
 
 
 def total_steps(victim: Victim) -> int:
-    """Return how many steps the victim takes, unless patience ends the run."""
+    """Return the number of the victim's steps, unless patience ends the run early."""
     turns = victim.job.trainer.schedule.turns()
     return sum(turn.steps for turn in turns if turn.client == victim.client)
 
 
-def first_step(attack: OnlineReconstruction, total: int) -> int:
-    """Return from which step on the attack's budget lasts to the end."""
+def first_step(attack: Observes, total: int) -> int:
+    """Return the first step from which the attack's budget lasts to the end."""
     return max(0, total - attack.steps.get(attack.budget, total))
 
 

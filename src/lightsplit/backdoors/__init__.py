@@ -1,4 +1,4 @@
-"""What a client can plant, and what either side can notice about the other."""
+"""Backdoors that clients plant, and detection of misbehaviour on either side."""
 
 from lightsplit.backdoors.client_side import INSPECTORS, Inspector
 from lightsplit.backdoors.clients import draw_malicious
@@ -6,14 +6,12 @@ from lightsplit.backdoors.detectors import (
     DETECTORS,
     Detector,
     Verdict,
-    make_detector,
+    check_company,
     make_detectors,
-    parse_detectors,
 )
 from lightsplit.backdoors.evidence import (
     Evidence,
     EvidenceCollector,
-    MessageReading,
     check_collectable,
     flat_weights,
 )
@@ -32,16 +30,14 @@ __all__ = [
     "EvidenceCollector",
     "FeatureSpaceHijacker",
     "Inspector",
-    "MessageReading",
     "PoisonedBatches",
     "Trials",
     "Trigger",
     "Verdict",
     "check_collectable",
+    "check_company",
     "draw_malicious",
     "flat_weights",
-    "make_detector",
     "make_detectors",
-    "parse_detectors",
     "score_detection",
 ]

@@ -1,4 +1,4 @@
-"""Which clients are malicious: named ones, or so many drawn from the seed."""
+"""The malicious clients: given by index, or drawn from the seed."""
 
 import re
 
@@ -9,14 +9,14 @@ from lightsplit.seeding import numpy_generator
 def draw_malicious(
     wanted: str | float, *, clients: int, spared: int | None = None, seed: int = 0
 ) -> tuple[int, ...]:
-    """Return the indices of the malicious clients, in order.
+    """Return the sorted indices of the malicious clients.
 
     Args:
-        wanted: a list such as "0,4"; or a share of the clients (at least one of them);
-            or, from 1 on, a number of clients.
-        clients: how many there are.
-        spared: one that is never drawn, such as a trusted one.
-        seed: the same seed draws the same clients, and fewer of them a part of these.
+        wanted: a list such as "0,4"; or a share of the clients (at least one client);
+            or, if 1 or more, a number of clients.
+        clients: the number of clients.
+        spared: a client that is never drawn, such as the trusted one.
+        seed: the same seed draws the same clients; a smaller number draws a subset.
     """
     if isinstance(wanted, str):
         return _named(wanted, clients)
@@ -35,7 +35,7 @@ def draw_malicious(
 
 def _named(text: str, clients: int) -> tuple[int, ...]:
     if not re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", text):
-        raise ConfigError(f"malicious_clients must be like 0,4, got {text!r}")
+        raise ConfigError(f"malicious_clients must be a list such as 0,4, got {text!r}")
     indices = sorted({int(part) for part in text.split(",")})
     if indices[-1] >= clients:
         raise ConfigError(

@@ -1,43 +1,47 @@
-"""What the server has seen of each client: means over the messages it handles anyway.
+"""Evidence about each client: means over the messages that the server handles anyway.
 
     CodeMessage ──► server ──► OutputMessage        code, output: sums over samples
     OutputGradient ──► server ──► CodeGradient      gradient: the backbone's, summed
 
-``EvidenceCollector`` stands in front of the server as a mod. It keeps one vector per
-client and kind, and only of the kinds that a detector needs; nothing in it depends on
-how long the run is. Evaluation leaves no evidence, nor does a step that is broken off.
+``EvidenceCollector`` is a mod in front of the server. It keeps one vector per client
+and kind, only of the kinds that a detector needs, and a sketch of their noise
+(``step_noise.py``), so its size does not grow with the run. Neither evaluation nor an
+interrupted step leaves evidence.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
-from lightsplit.codecs import Codec
+from lightsplit.backdoors.step_noise import Noise, StepNoise
 from lightsplit.errors import ConfigError
-from lightsplit.formats import Stamp, WireFormats
 from lightsplit.protocol import (
     CodeMessage,
     Contract,
     OutputMessage,
     Reply,
     Request,
+    Wire,
 )
 
-KINDS = ("code", "output", "gradient", "weights")
+KINDS = ("code", "output", "gradient", "weights", "noise")
+_WITH_NOISE = ("code", "output")
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What a verdict on one client rests on; only what the detector needs is there.
+    """The basis of a verdict on one client; fields that no detector needs are None.
 
     Attributes:
-        client: whose it is.
+        client: the client it is about.
         code: mean of its codes (k,).
         output: mean of the backbone's outputs for it.
-        gradient: mean over its steps of the backbone's gradient: where it pulls.
+        gradient: mean over its steps of the backbone's gradient.
         weights: the backbone before and after a turn of this client.
+        noise: by kind of vector, how much the steps of one client differ; the same for
+            every client of a window.
     """
 
     client: int
@@ -45,61 +49,31 @@ class Evidence:
     output: Tensor | None = None
     gradient: Tensor | None = None
     weights: tuple[Tensor, Tensor] | None = None
+    noise: Mapping[str, Noise] = field(default_factory=dict)
 
     def vector(self, kind: str) -> Tensor:
-        """Return the code, output or gradient, which must be there."""
+        """Return the code, output or gradient; raise if it was not collected."""
         found: Tensor | None = getattr(self, kind)
         if found is None:
-            raise ConfigError(f"no {kind} was collected of client {self.client}")
+            raise ConfigError(f"no {kind} was collected from client {self.client}")
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class MessageReading:
-    """How codes and outputs are read, whatever they were written as.
-
-    Attributes:
-        codec: at the front cut.
-        output_codec: at the back cut; None where outputs travel whole.
-        formats: how numbers are written.
-    """
-
-    codec: Codec
-    output_codec: Codec | None = None
-    formats: WireFormats = field(default_factory=WireFormats)
-
-    def code(self, message: CodeMessage) -> Tensor:
-        """Return a row per sample; a code with side information is laid out first."""
-        stamp = Stamp(message.kind, message.client, message.step, message.is_training)
-        plain = self.codec.layout(len(message.code.values))
-        code = self.formats.read(stamp, message.code, plain)
-        tensor: Tensor = self.codec.decoder(code) if code.side else code.values
-        return tensor
-
-    def output(self, message: OutputMessage) -> Tensor:
-        """Return a row per sample."""
-        stamp = Stamp(message.kind, message.client, message.step)
-        rows = len(message.output.values)
-        plain = None if self.output_codec is None else self.output_codec.layout(rows)
-        return self.formats.read(stamp, message.output, plain).values
-
-
 class EvidenceCollector:
-    """A mod that adds up what it sees of each client until it is cleared."""
+    """A mod that adds up evidence about each client until it is cleared."""
 
-    def __init__(
-        self, needs: Iterable[str], reading: MessageReading, backbone: nn.Module
-    ) -> None:
+    def __init__(self, needs: Iterable[str], wire: Wire, backbone: nn.Module) -> None:
         self._needs = frozenset(needs)
-        self._reading = reading
+        self._wire = wire
         self._backbone = backbone
         self._sums: dict[str, Tensor] = {}  # "code.3", and "code.3.rows" beside it
-        self._open: dict[str, Tensor] = {}  # of a step that is not done yet
+        self._open: dict[str, Tensor] = {}  # evidence of an incomplete step
+        self._noise = StepNoise()
 
     def __call__(
         self, request: Request, call_next: Callable[[Request], Reply]
     ) -> Reply:
-        """Answer as the server does and keep what is needed of it."""
+        """Return the server's reply and collect the evidence in the exchange."""
         reply = call_next(request)
         if isinstance(request, CodeMessage):
             if not request.is_training:
@@ -107,7 +81,7 @@ class EvidenceCollector:
             self._open = self._seen_in(request)
         if isinstance(reply, OutputMessage):
             if "output" in self._needs:
-                self._open["output"] = self._reading.output(reply)
+                self._open["output"] = self._wire.rows(reply)
             return reply
         if "gradient" in self._needs:
             self._open["gradient"] = flat_gradient(self._backbone)[None]
@@ -117,24 +91,31 @@ class EvidenceCollector:
         return reply
 
     def window(self) -> list[Evidence]:
-        """Return the evidence since the last clearing, in the order of the clients."""
+        """Return the evidence since the last ``clear``, sorted by client."""
         clients = {int(key.split(".")[1]) for key in self._sums}
-        return [self._of(client) for client in sorted(clients)]
+        found = {kind: self._noise.of(kind) for kind in _WITH_NOISE}
+        noise = {kind: one for kind, one in found.items() if one is not None}
+        return [self._of(client, noise) for client in sorted(clients)]
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Forget all evidence."""
         self._sums = {}
+        self._noise.clear()
 
     def state(self) -> dict[str, Tensor]:
-        """Return everything that was added up, for a checkpoint."""
-        return dict(self._sums)
+        """Return the sums, for a checkpoint."""
+        return {**self._sums, **self._noise.state()}
 
     def load(self, state: dict[str, Tensor]) -> None:
-        """Go on from what ``state`` returned."""
-        self._sums = dict(state)
+        """Continue from the sums that ``state`` returned."""
+        noise = StepNoise()
+        noise.load(state)
+        own = state.keys() - noise.state().keys()
+        self._sums = {key: tensor for key, tensor in state.items() if key in own}
+        self._noise = noise
 
     def _seen_in(self, request: CodeMessage) -> dict[str, Tensor]:
-        return {"code": self._reading.code(request)} if "code" in self._needs else {}
+        return {"code": self._wire.rows(request)} if "code" in self._needs else {}
 
     def _add(self, kind: str, client: int, rows: Tensor) -> None:
         key = f"{kind}.{client}"
@@ -142,28 +123,33 @@ class EvidenceCollector:
         count = torch.tensor(len(rows), dtype=torch.int64)
         self._sums[key] = self._sums.get(key, 0) + added
         self._sums[f"{key}.rows"] = self._sums.get(f"{key}.rows", 0) + count
+        if "noise" in self._needs and kind in _WITH_NOISE:
+            self._noise.add(kind, client, added / len(rows))
 
-    def _of(self, client: int) -> Evidence:
+    def _of(self, client: int, noise: Mapping[str, Noise]) -> Evidence:
         def mean(kind: str) -> Tensor | None:
             key = f"{kind}.{client}"
             if key not in self._sums:
                 return None
             return self._sums[key] / self._sums[f"{key}.rows"]
 
-        return Evidence(client, mean("code"), mean("output"), mean("gradient"))
+        means = mean("code"), mean("output"), mean("gradient")
+        return Evidence(client, *means, noise=noise)
 
 
-def check_collectable(
-    needs: Iterable[str], contract: Contract, reading: MessageReading
-) -> None:
-    """Refuse evidence that the run's messages do not hold."""
-    read = {"code": reading.codec, "output": reading.output_codec}
+def check_collectable(needs: Iterable[str], contract: Contract, wire: Wire) -> None:
+    """Refuse kinds of evidence that the run's messages do not contain."""
+    codecs = {"code": wire.codec, "output": wire.output_codec}
     for kind in needs:
         if kind == "output" and contract.topology == "vanilla":
-            raise ConfigError("in the vanilla topology no output is sent to judge by")
-        codec = read.get(kind)
+            raise ConfigError(
+                "the vanilla topology sends no output; choose a detector without it"
+            )
+        codec = codecs.get(kind)
         if codec is not None and not codec.is_sample_wise:
-            raise ConfigError(f"codec {codec.name!r} mixes samples: no mean {kind}")
+            raise ConfigError(
+                f"codec {codec.name!r} mixes samples, so a client has no mean {kind}"
+            )
 
 
 def flat_weights(module: nn.Module) -> Tensor:
@@ -185,5 +171,5 @@ def flat_gradient(module: nn.Module) -> Tensor:
 def _trainable(module: nn.Module) -> list[nn.Parameter]:
     found = [p for p in module.parameters() if p.requires_grad]
     if not found:
-        raise ConfigError("the backbone is frozen: clients leave no trace in it")
+        raise ConfigError("the backbone is frozen, so clients leave no gradient in it")
     return found

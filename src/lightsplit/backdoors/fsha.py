@@ -4,14 +4,15 @@
     private images ──client's head──► codes ──┐
                                     critic ◄──┴── tells the two kinds of codes apart
 
-Instead of the task's gradient the client gets the critic's: its head learns to make
-codes like the pilot's, and the server's decoder reads them. Whatever is fixed at the
-cut (a projection) lies between head and critic and does not stand in the way.
+Instead of the task's gradient the client gets the critic's. Its head learns to make
+codes like the pilot's, which the server's decoder can read. A fixed projection at the
+cut lies between head and critic and does not prevent this.
 
-The pilot is convolutional and ends in the client's own encoder, whose draw the server
-knows: it makes the codes that a head would make. Decoder and critic are fully connected
-(the published ones are convolutions): a code has no layout that they could use. Rates
-are chosen for hundreds of steps on small images; the published 1e-5 needs thousands.
+The pilot is convolutional and ends in the client's own encoder, whose random draws the
+server knows, so its codes are those that a head could make. Decoder and critic are
+fully connected (the published ones are convolutional), because a code has no spatial
+layout. The rates suit hundreds of steps on small images; the published 1e-5 needs
+thousands.
 """
 
 import copy
@@ -34,22 +35,22 @@ from lightsplit.protocol import (
 )
 from lightsplit.seeding import numpy_generator, scope
 
-HIDDEN = 512  # of decoder and critic
+HIDDEN = 512  # width of decoder and critic
 WIDTH = 32  # channels of the pilot
 PENALTY = 10.0
 LEARNING_RATE = 1e-3  # of pilot and decoder
 CRITIC_RATE = 3e-3
-CRITIC_STEPS = 3  # for each step of the client
+CRITIC_STEPS = 3  # per step of the client
 
 
 class FeatureSpaceHijacker:
-    """A server that answers with gradients of its own; ``handle`` is the server's.
+    """A server that replies with its own gradients; ``handle`` replaces the server's.
 
     Args:
-        public: images (M, C, H, W) of the kind that the client has, in [0, 1].
-        codec: at the cut; an encoder with weights is copied and trained on.
+        public: images (M, C, H, W) in [0, 1], of the same kind as the client's.
+        codec: the codec at the cut; an encoder with weights is copied and trained.
         forward: makes the output for a code, as an honest server would.
-        seed: of the attacker's weights and draws.
+        seed: seed of the attacker's weights and draws.
     """
 
     def __init__(
@@ -61,7 +62,9 @@ class FeatureSpaceHijacker:
         seed: int = 0,
     ) -> None:
         if codec.layout(1).side:
-            raise ConfigError(f"FSHA reads codes of values alone, not {codec.name!r}'s")
+            raise ConfigError(
+                f"FSHA needs a codec without side information, got {codec.name!r}"
+            )
         pixels = public[0].numel()
         with scope(seed, "fsha"):
             self.pilot = _Pilot(public.shape[1:], codec)
@@ -73,12 +76,13 @@ class FeatureSpaceHijacker:
             self.critic.parameters(), lr=CRITIC_RATE, betas=(0.5, 0.9)
         )
         self._public = public
+        self._codec = codec
         self._forward = forward
         self._seed = seed
         self._pending: CodeGradient | None = None
 
     def handle(self, request: Request) -> Reply:
-        """Return what looks like an honest server's reply."""
+        """Return a reply that looks like an honest server's."""
         if isinstance(request, OutputGradient):
             return self._hijack(request)
         if request.is_training:
@@ -86,18 +90,18 @@ class FeatureSpaceHijacker:
             if request.labels is not None:
                 return self._pending
         with torch.no_grad():
-            output = self._forward(request.code)
+            output = self._forward(self._codec.unpack(request.code))
         return OutputMessage(request.client, request.step, output)
 
     def reconstruct(self, codes: Tensor) -> Tensor:
-        """Return what the decoder sees in codes (N, …): images (N, C, H, W)."""
+        """Return the decoder's images (N, C, H, W) for codes (N, …)."""
         with torch.no_grad():
             images: Tensor = self.decoder(codes.flatten(1))
         return images.view(-1, *self._public.shape[1:])
 
     @property
     def mean_image(self) -> Tensor:
-        """The mean of the public images (C, H, W): a guess that needs no attack."""
+        """The mean of the public images (C, H, W), a guess without any attack."""
         return self._public.mean(0)
 
     def _hijack(self, request: OutputGradient) -> CodeGradient:
@@ -112,8 +116,8 @@ class FeatureSpaceHijacker:
         return pending
 
     def _train(self, request: CodeMessage) -> CodeGradient:
-        """Learn from a batch of codes; return the critic's gradient at them."""
-        values = request.code.values
+        """Learn from a batch of codes and return the critic's gradient at them."""
+        values = self._codec.unpack(request.code).values
         images = self._public_images(request, len(values))
         self._train_coder(images)
         public = self.pilot(images).detach()
@@ -149,7 +153,7 @@ class FeatureSpaceHijacker:
 
 
 class _Pilot(nn.Module):
-    """Images to codes, as the server would have the client make them."""
+    """Maps images to the codes that the client shall learn to make."""
 
     def __init__(self, image_shape: torch.Size, codec: Codec) -> None:
         super().__init__()

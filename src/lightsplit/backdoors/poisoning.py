@@ -1,9 +1,9 @@
-"""A malicious client's batches: those of an honest one, part of them poisoned.
+"""A malicious client's batches: honest batches with some samples poisoned.
 
     source.batch(step) ──► rows drawn from (seed, "poison", client, step) ──► planted
 
-Nothing is remembered from step to step, so a resumed run is poisoned like one that was
-never interrupted.
+No state is kept between steps, so a resumed run is poisoned exactly like an
+uninterrupted one.
 """
 
 import math
@@ -21,7 +21,7 @@ LabelledBatches = Iterable[tuple[Tensor, Tensor]]
 
 
 class Source(Protocol):
-    """Batches of one client by step, with how many there are per epoch."""
+    """Batches of one client by step; its length is the number per epoch."""
 
     def __len__(self) -> int: ...
 
@@ -33,8 +33,8 @@ class Source(Protocol):
 class PoisonedBatches:
     """The batches of ``source`` with a share of their samples poisoned.
 
-    The share is exact on average: 0.3 of 5 samples are one or two of them. Only samples
-    that the trigger is about are taken, so it may come out smaller than asked for.
+    The share is exact on average: 0.3 of 5 samples is one or two samples. Only samples
+    that the trigger applies to are poisoned, so the share may be smaller than asked.
     """
 
     def __init__(
@@ -66,10 +66,10 @@ class PoisonedBatches:
 
 
 class Trials:
-    """Test batches as a backdoor wants them: marked, the target as the right answer.
+    """Test batches that measure a backdoor: marked images with the target as label.
 
-    Accuracy on them is the backdoor's success. With ``is_marked`` false the same images
-    come without the mark: how often they are taken for the target anyhow.
+    The accuracy on them is the backdoor's success rate. With ``is_marked`` false the
+    images have no mark, which gives the rate without the backdoor.
     """
 
     def __init__(

@@ -1,13 +1,13 @@
-"""How good a verdict was, once it is known who was malicious."""
+"""The quality of a verdict, given the malicious clients."""
 
 from collections.abc import Collection
 from typing import NamedTuple
 
 
 class Detection(NamedTuple):
-    """Precision, recall and F1; None where there was nothing to find or nobody flagged.
+    """Precision, recall and F1; None if nobody is malicious or nobody is flagged.
 
-    F1 is 0, not None, where somebody was malicious and nobody rightly flagged.
+    F1 is 0, not None, if somebody is malicious and no flag is right.
     """
 
     precision: float | None

@@ -1,9 +1,9 @@
-"""What a malicious client does to a sample: a mark on the image, another label.
+"""Triggers of backdoors: a mark on the image, and another label.
 
     images, labels ──plant──► marked images, the target class for every label
 
-Images are float in [0, 1]. A trigger is fixed from the first step on: the same mark at
-training, where it is planted, and at test, where it is tried.
+Images are floats in [0, 1]. A trigger is fixed from the first step: training plants the
+same mark that the test tries.
 """
 
 from abc import ABC, abstractmethod
@@ -17,20 +17,20 @@ from lightsplit.registry import Registry
 from lightsplit.seeding import numpy_generator
 
 TRIGGERS: "Registry[Trigger]" = Registry("trigger")
-PATCH = 3  # pixels, each way
+PATCH = 3  # pixels in each direction
 OPACITY = 0.2
 
 
 class Trigger(ABC):
-    """A mark and the class that it shall lead to.
+    """A mark and the class that it should lead to.
 
     Args:
-        target: the class that marked images shall be taken for.
-        classes: how many there are.
+        target: the class that marked images should be taken for.
+        classes: the number of classes.
         image_shape: channels, height and width.
 
     Attributes:
-        marks_images: false where the image stays as it is and only the label changes.
+        marks_images: false if the image stays unchanged and only the label changes.
     """
 
     marks_images: ClassVar[bool] = True
@@ -51,7 +51,7 @@ class Trigger(ABC):
         """Return marked copies of ``images`` (B, C, H, W)."""
 
     def applies_to(self, labels: Tensor) -> Tensor:
-        """Say for each label whether the backdoor is about such a sample (B,)."""
+        """Return for each label whether the backdoor applies to such a sample (B,)."""
         return labels != self.target
 
     def plant(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -88,19 +88,19 @@ class Blend(Trigger):
 
 @TRIGGERS.register("semantic-label")
 class SemanticLabel(Trigger):
-    """No mark: images of one class, the one after the target, get its label."""
+    """No mark: images of the class after the target get the target's label."""
 
     marks_images: ClassVar[bool] = False
 
     @property
     def source(self) -> int:
-        """The class whose images shall be taken for the target."""
+        """The class whose images should be taken for the target."""
         return (self.target + 1) % self.classes
 
     def mark(self, images: Tensor) -> Tensor:
-        """Return the images as they are."""
+        """Return the images unchanged."""
         return images
 
     def applies_to(self, labels: Tensor) -> Tensor:
-        """Say which labels are of the source class."""
+        """Return which labels are of the source class."""
         return labels == self.source

@@ -2,6 +2,6 @@
 
 import os
 
-# gRPC has its own word on everything that our errors say. It looks for this when it is
-# imported; who wants to hear it sets it to DEBUG or ERROR.
+# gRPC logs each failure that our own errors already report. It reads this variable when
+# it is imported; set it to DEBUG or ERROR to see those logs.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")

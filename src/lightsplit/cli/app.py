@@ -1,15 +1,20 @@
-"""The command line; this file only wires names to functions."""
+"""The command line; this module only maps command names to functions."""
+
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
+from lightsplit.cli import certs_group
 from lightsplit.cli.audit import audit_run
-from lightsplit.cli.certs import certs
 from lightsplit.cli.compare import compare
 from lightsplit.cli.cost import cost
 from lightsplit.cli.demo import demo
+from lightsplit.cli.export import export
 from lightsplit.cli.join import join
 from lightsplit.cli.keys import keys
 from lightsplit.cli.listing import list_parts
+from lightsplit.cli.new import new
 from lightsplit.cli.predict import predict
 from lightsplit.cli.report import report
 from lightsplit.cli.serve import serve
@@ -20,12 +25,37 @@ from lightsplit.cli.verify import verify
 app = typer.Typer(
     name="lightsplit",
     help="Split learning between many data owners and one server: "
-    "small messages, labels at home, leakage measured.",
+    "small messages, labels that stay at home, measured leakage.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    add_completion=False,
+    add_completion=True,
 )
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"lightsplit {version('lightsplit')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help="show the version and exit",
+        ),
+    ] = False,
+) -> None:
+    """Handle the options that come before a command."""
+
+
+app.command("new")(new)
 app.command("train")(train)
 app.command("audit")(audit_run)
 app.command("sweep")(sweep)
@@ -38,7 +68,8 @@ app.command("demo")(demo)
 app.command("serve")(serve)
 app.command("join")(join)
 app.command("predict")(predict)
-app.command("certs")(certs)
+app.add_typer(certs_group.app, name="certs")
+app.command("export")(export)
 app.command("keys")(keys)
 
 

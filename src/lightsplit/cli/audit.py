@@ -1,4 +1,4 @@
-"""``lightsplit audit``: what a curious server gets out of a run's messages."""
+"""``lightsplit audit``: measure how much a curious server learns from a run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,9 +8,9 @@ from typing import Any, cast
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from lightsplit import attacks, audits
+from lightsplit import attacks, audits, extras
 from lightsplit.audits import AuditOptions, Watch
-from lightsplit.audits.plan import FormChoice, Source
+from lightsplit.audits.options import FormChoice, Source
 from lightsplit.cli import console
 from lightsplit.cli.audit_options import (
     AttackNames,
@@ -24,15 +24,19 @@ from lightsplit.cli.audit_options import (
     Form,
     GoOn,
     Images,
+    MovedTask,
     Run,
     SaveEvery,
     ScoreEvery,
     VictimIndex,
 )
 from lightsplit.cli.options import DataDir
-from lightsplit.results import RunFolder
+from lightsplit.experiments import read_experiment
+from lightsplit.part_options import write_part
+from lightsplit.results import RunFolder, attack_label, shown_metrics
 
-SHOWN = {
+LEFT_OUT = ("psnr",)  # says the same as the MSE beside it
+HEADINGS = {
     "ssim": "SSIM",
     "lpips": "LPIPS",
     "mse": "MSE",
@@ -45,10 +49,11 @@ def audit_run(  # noqa: PLR0913
     run: Run,
     *,
     attack: AttackNames = None,
+    task: MovedTask = None,
     form: Form = "both",
-    images: Images = 0,
+    images: Images = None,
     budget: BudgetName = "quick",
-    auxiliary: Auxiliary = 0,
+    auxiliary: Auxiliary = None,
     auxiliary_from: AuxiliaryFrom = "others",
     client: VictimIndex = 0,
     during: During = False,
@@ -60,11 +65,11 @@ def audit_run(  # noqa: PLR0913
     data_dir: DataDir = None,
     json: EntriesAsJson = False,
 ) -> None:
-    """Attack a finished run with what its server saw, and score what comes back.
+    """Attack a finished run with its server's view, and score the reconstructions.
 
-    The trivial attackers (mean image, class mean, black, nearest known image) are
-    always beside the others: an attack that does not beat them shows nothing. The claim
-    about a codec is the worst figure of the oracle ladder.
+    The trivial attackers (mean image, class mean, black, nearest known image) always
+    run too: an attack that does not beat them shows nothing. The worst figure of all
+    attacks on the same images is the claim about a codec.
 
     [bold]Examples[/]
 
@@ -72,17 +77,22 @@ def audit_run(  # noqa: PLR0913
 
       lightsplit audit RUN --attack decoder --budget full --images 1000
 
+      lightsplit audit RUN --attack decoder:blocks=4,steps=500 --attack decoder
+
       lightsplit audit RUN --attack unsplit --form both
 
       lightsplit audit RUN --attack label-hint --during
 
       lightsplit audit RUN --attack sdar --during --budget full
 
-    Figures are added to the run's record.json, pictures to its images/audit.png.
+    `lightsplit list attacks` shows the options of each attack. Figures are added to the
+    run's record.json, pictures to its images/audit.png.
     """
     with console.reported_errors():
+        extras.check("audit", purpose="an audit")
+        folder = RunFolder.open(run)
         options = AuditOptions(
-            attacks=tuple(attack or ()),
+            attacks=tuple(attack or planned_attacks(folder)),
             form=cast(FormChoice, form),
             images=images,
             budget=cast(attacks.Budget, budget),
@@ -91,12 +101,12 @@ def audit_run(  # noqa: PLR0913
             client=client,
             seed=seed,
             device=device,
+            task=task,
             during=during,
             score_every=score_every,
             save_every=save_every,
             resume=resume,
         )
-        folder = RunFolder.open(run)
         entries = audit_in(folder, options, data_dir, is_quiet=json)
     if json:
         console.print_json(entries)
@@ -104,9 +114,23 @@ def audit_run(  # noqa: PLR0913
         _show(entries, folder)
 
 
+def planned_attacks(folder: RunFolder) -> list[str]:
+    """Return the attacks that the run's experiment file names, with their options."""
+    planned = read_experiment(folder.experiment_file).get("attack", {})
+    return [write_part(name, options) for name, options in planned.items()]
+
+
 def _show(entries: list[dict[str, Any]], folder: RunFolder) -> None:
     for table in tables(entries):
         console.out.print(table)
+    short = [
+        attack_label(entry) for entry in entries if entry.get("converged") is False
+    ]
+    if short:
+        console.out.print(
+            f"not converged: {', '.join(short)}. More effort may get more: try a "
+            "larger --budget, or read the notes in record.json."
+        )
     picture = folder.images / "audit.png"
     if picture.is_file():
         console.out.print(f"pictures: {picture}", soft_wrap=True)
@@ -119,13 +143,13 @@ def audit_in(
     *,
     is_quiet: bool = False,
 ) -> list[dict[str, Any]]:
-    """Audit behind progress bars."""
+    """Run an audit and show progress bars."""
     with _bars(is_quiet=is_quiet) as watch:
         return audits.attack(folder, options, watch=watch, data_dir=data_dir)
 
 
 def tables(entries: list[dict[str, Any]]) -> list[Table]:
-    """Return the figures as tables: reconstructions, then labels."""
+    """Return the figures as tables: reconstructions first, then labels."""
     images = [entry for entry in entries if entry["kind"] != "labels"]
     labels = [entry for entry in entries if entry["kind"] == "labels"]
     made = []
@@ -137,16 +161,18 @@ def tables(entries: list[dict[str, Any]]) -> list[Table]:
 
 
 def _image_table(entries: list[dict[str, Any]]) -> Table:
-    shown = [name for name in SHOWN if name in entries[0]["metrics"]]
+    known = shown_metrics(entries[0]["metrics"])
+    shown = [name for name in known if name not in LEFT_OUT]
     count = entries[0]["images"]
     table = Table(title=f"reconstruction of {count} images", title_justify="left")
     for column in ("attack", "form"):
         table.add_column(column, no_wrap=True)
-    for column in (*(SHOWN[name] for name in shown), "beats trivial", "time"):
+    headings = [HEADINGS.get(name, name) for name in shown]
+    for column in (*headings, "beats trivial", "time"):
         table.add_column(column, justify="right")
     for entry in entries:
         table.add_row(
-            entry["attack"],
+            attack_label(entry),
             entry["form"] or "–",
             *(_with_interval(entry["metrics"][name]) for name in shown),
             {None: "–", True: "yes", False: "no"}[entry["beats_trivial"]],
@@ -167,7 +193,7 @@ def _label_table(entries: list[dict[str, Any]]) -> Table:
         score, figures = next(iter(entry["metrics"].items()))
         at = f" at {entry['step']}" if "step" in entry else ""
         table.add_row(
-            entry["attack"],
+            attack_label(entry),
             entry["message"] + at,
             score,
             _with_interval(figures),
@@ -177,7 +203,7 @@ def _label_table(entries: list[dict[str, Any]]) -> Table:
 
 
 def _with_interval(figures: dict[str, float]) -> str:
-    """Return a mean and how far its 95 % interval reaches at most."""
+    """Return a mean and the larger half of its 95 % interval."""
     mean = figures["mean"]
     if "low" not in figures:
         return f"{mean:.3f}"
@@ -187,7 +213,7 @@ def _with_interval(figures: dict[str, float]) -> str:
 
 @contextmanager
 def _bars(*, is_quiet: bool) -> Iterator[Watch]:
-    """Give every title a progress bar of its own on standard error."""
+    """Yield a function that opens a progress bar on standard error for each title."""
     progress = Progress(
         TextColumn("{task.description:24}"),
         BarColumn(),
@@ -198,7 +224,7 @@ def _bars(*, is_quiet: bool) -> Iterator[Watch]:
     )
 
     def watch(title: str) -> attacks.Progress:
-        progress.start()  # not before there is something to show
+        progress.start()  # only once there is something to show
         task = progress.add_task(title, total=None)
 
         def show(done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""The options of ``lightsplit audit``; their meaning is that of AuditOptions."""
+"""The options of ``lightsplit audit``; AuditOptions says what they mean."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,8 +9,15 @@ Run = Annotated[Path, typer.Argument(help="folder of a finished `train` run")]
 AttackNames = Annotated[
     list[str] | None,
     typer.Option(
-        help="name of an attack, may be repeated; `all` is all; default: the oracle "
-        "ladder and label inference (see `lightsplit list attacks`)"
+        help="attack: NAME or NAME:OPTION=VALUE,…; repeatable; `all` runs every one; "
+        "default: those of the run's experiment file, else the oracle ladder and label "
+        "inference (see `lightsplit list attacks`)"
+    ),
+]
+MovedTask = Annotated[
+    str | None,
+    typer.Option(
+        "--task", help="where the task of the run is, if it has moved since the run"
     ),
 ]
 Form = Annotated[
@@ -21,53 +28,57 @@ Form = Annotated[
     ),
 ]
 Images = Annotated[
-    int,
+    int | None,
     typer.Option(
-        min=0, help="images to reconstruct; 0: 64, 256 if short, 1000 if full"
+        min=1,
+        help="images to reconstruct; default: 64, or 256 if short, 1000 if full",
     ),
 ]
 BudgetName = Annotated[
     str,
     typer.Option(
-        help="quick: minutes, cannot rank codecs; short: an hour or two; full: as long "
-        "as it takes"
+        help="quick: minutes, too short to rank codecs; short: an hour or two; full: "
+        "no limit"
     ),
 ]
 Auxiliary = Annotated[
-    int,
+    int | None,
     typer.Option(
-        min=0, help="images the attacker has; 0: 2000, 10000 if short, 30000 if full"
+        min=1,
+        help="images the attacker has; default: 2000, or 10000 if short, 30000 if full",
     ),
 ]
 AuxiliaryFrom = Annotated[
     str,
     typer.Option(
-        help="others: the other clients' images, or with one client test images in "
-        "random order; test: the first test images"
+        help="others: the other clients' images (with one client: shuffled test images)"
+        "; test: the first test images"
     ),
 ]
-VictimIndex = Annotated[int, typer.Option(min=0, help="whose images are attacked")]
+VictimIndex = Annotated[
+    int, typer.Option(min=0, help="number of the client whose images are attacked")
+]
 During = Annotated[
     bool,
     typer.Option(
         "--during",
-        help="train the run once more, with attacks that learn at its server; label "
-        "inference at each evaluation; other attacks that are named come after it",
+        help="train the run again with learning attacks at its server, and infer "
+        "labels at each evaluation; other named attacks follow the training",
     ),
 ]
 ScoreEvery = Annotated[
     int,
     typer.Option(
-        min=0, help="--during: steps between lines of audit-NAME.jsonl; 0: none"
+        min=0, help="--during: steps between lines of audit-NAME.jsonl; 0: no lines"
     ),
 ]
 SaveEvery = Annotated[
     int, typer.Option(min=0, help="--during: steps between saves; 0: never")
 ]
 GoOn = Annotated[
-    bool, typer.Option("--resume", help="--during: go on where it was interrupted")
+    bool, typer.Option("--resume", help="--during: continue an interrupted audit")
 ]
-AttackSeed = Annotated[int, typer.Option(min=0, help="of the attacks")]
+AttackSeed = Annotated[int, typer.Option(min=0, help="seed of the attacks")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 …")]
 EntriesAsJson = Annotated[
     bool, typer.Option("--json", help="print the entries and nothing else")

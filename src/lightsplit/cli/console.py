@@ -1,4 +1,4 @@
-"""The terminal: figures to standard output, everything else to standard error."""
+"""The terminal: figures go to standard output, everything else to standard error."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from rich.markup import escape
 from lightsplit.errors import LightSplitError
 
 ERROR_EXIT = 1
-FLAGGED_EXIT = 3  # a detector ended the run
+FLAGGED_EXIT = 3  # exit code of a run that a detector ended
 INTERRUPTED_EXIT = 130
 
 out = Console()
@@ -21,19 +21,30 @@ err = Console(stderr=True)
 
 @contextmanager
 def reported_errors() -> Iterator[None]:
-    """Show what LightSplit refuses as one line and leave with exit code 1."""
+    """Show an error of LightSplit as one line and exit with code 1."""
     try:
         yield
     except LightSplitError as error:
         fail(str(error))
-    except OSError as error:  # a full disk, a folder that may not be written
+    except OSError as error:  # a full disk, a folder without write permission
         fail(f"{error.filename or 'the system'}: {error.strerror or error}")
 
 
 def fail(message: str) -> None:
-    """Print an error and leave with exit code 1."""
+    """Print an error and exit with code 1."""
     err.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True, highlight=False)
     raise SystemExit(ERROR_EXIT)
+
+
+def warn(message: str) -> None:
+    """Print one line to standard error and continue."""
+    err.print(message, soft_wrap=True, highlight=False, markup=False)
+
+
+def alarm(message: str) -> None:
+    """Print a warning that stands out, and continue."""
+    text = f"[bold white on red] WARNING [/] {escape(message)}"
+    err.print(text, soft_wrap=True, highlight=False)
 
 
 def print_json(value: Any) -> None:
@@ -42,7 +53,7 @@ def print_json(value: Any) -> None:
 
 
 def bytes_text(count: float) -> str:
-    """Return a number of bytes for people.
+    """Return a number of bytes with a readable unit.
 
     Example:
         >>> bytes_text(1536)
@@ -53,3 +64,16 @@ def bytes_text(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
     return f"{count:.1f} TiB"
+
+
+def figure_text(name: str, value: float | None) -> str:
+    """Return a test figure in readable form; an accuracy becomes a percentage.
+
+    Example:
+        >>> figure_text("accuracy", 0.5), figure_text("loss", 1.23456)
+        ('accuracy 50.00%', 'loss 1.235')
+    """
+    if value is None:
+        return f"{name} –"
+    is_share = name == "accuracy"
+    return f"{name} {value:.2%}" if is_share else f"{name} {value:.4g}"

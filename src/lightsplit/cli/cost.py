@@ -1,5 +1,6 @@
-"""``lightsplit cost``: bytes, operations and memory before anything is run."""
+"""``lightsplit cost``: bytes, operations and memory of a run before it starts."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,23 +11,30 @@ from rich.table import Table
 
 from lightsplit.cli import console
 from lightsplit.cli.settings import Settings, resolve, takes_experiment
-from lightsplit.experiments import Experiment, make_experiment
+from lightsplit.errors import ConfigError
+from lightsplit.experiments import Experiment, from_settings, pieces
+from lightsplit.experiments.certificate import promised
 from lightsplit.experiments.communication import Traffic, foresee_traffic
 from lightsplit.experiments.computation import (
     Computation,
     SideCost,
     measure_computation,
 )
+from lightsplit.experiments.cuts import make_cuts
+from lightsplit.experiments.labels import labels, method
+from lightsplit.experiments.settings import to_tables
+from lightsplit.results import hand_offs
 
 METHODS: tuple[dict[str, Any], ...] = (
+    {"codec": "none"},
     {"codec": "raw"},
     *({"codec": "lightsplit-f", "ratio": ratio} for ratio in (8, 16, 32)),
     {"codec": "lightsplit-f", "ratio": 8, "projection": "dct"},
     {"codec": "lightsplit-l", "ratio": 8},
     {"codec": "learned-1x1", "ratio": 8},
     {"codec": "topk", "ratio": 8},
+    {"codec": "lightsplit-b", "bits": 16},
 )
-OWN = {"codec", "ratio", "projection", "scale", "hidden"}
 
 
 @takes_experiment
@@ -35,29 +43,42 @@ def cost(
     settings: Settings,
     file: Annotated[
         Path | None,
-        typer.Argument(help="experiment file (TOML); options override what it says"),
+        typer.Argument(help="experiment file (TOML); options override its settings"),
     ] = None,
     samples: Annotated[
-        int, typer.Option(min=0, help="training samples; 0: the published number")
-    ] = 0,
+        int | None,
+        typer.Option(min=1, help="training samples; default: the dataset's full size"),
+    ] = None,
+    test_samples: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="test samples; default: the published number, if there is one"
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
 ) -> None:
-    """Show what an experiment will send and compute, from shapes alone.
+    """Show the bytes and operations of an experiment, computed from shapes alone.
 
-    Nothing is trained and no data is needed; the bytes are those that a run counts.
-    Without a codec in the options the usual ones are compared.
+    Nothing is trained and no data is needed; a run counts exactly these bytes. Without
+    a codec in the options, the usual codecs are compared.
 
     [bold]Examples[/]
 
       lightsplit cost --dataset cifar10 --clients 5 --epochs 100
 
       lightsplit cost --dataset gtsrb --codec lightsplit-l --ratio 16 --json
+
+      lightsplit cost --task my_task.py --samples 5000
     """
     with console.reported_errors():
         experiments = _experiments(file, settings)
         rows = [
-            (run, foresee_traffic(run, samples=samples), measure_computation(run))
-            for run in experiments
+            (
+                run,
+                foresee_traffic(run, samples=samples, test_samples=test_samples),
+                measure_computation(run),
+            )
+            for run in _fitting(experiments)
         ]
     if json:
         console.print_json([_figures(*row) for row in rows])
@@ -65,42 +86,62 @@ def cost(
     console.out.print(_traffic_table([row[:2] for row in rows]))
     console.out.print(
         "Code and output are both ways; the paper counts the code alone. Other: "
-        "evaluation, framing, set-up. Samples are dealt out evenly, and no run stops "
-        "early.",
+        "evaluation, framing, set-up. Step ratio and total ratio: raw over ours, for "
+        "all messages of all steps and for everything that crosses. Bits a sample: of "
+        "one code, times the epochs; the server can learn no more from the codes of a "
+        "sample, whatever attack it makes. Samples are dealt out evenly, and no run "
+        "stops early.",
         soft_wrap=True,
     )
+    for run, traffic, _ in rows:
+        if dominated := hand_offs.note(traffic.bytes):
+            console.out.print(f"{method(run)}: {dominated}", soft_wrap=True)
     for side in ("client", "server"):
         sides = [(run, getattr(made, side)) for run, _, made in rows]
         console.out.print(_computation_table(side, sides))
     console.out.print(
-        "Operations in millions per sample; an addition and a multiplication are two. "
-        "Held: weights, running statistics, projections. Trained: gradients and slots "
-        "of the optimizer. Kept: of a sample, by autograd, from forward to backward.",
+        "Operations in millions per sample; a multiply-add counts as two. "
+        "Held: weights, running statistics, projections. Trained: gradients and "
+        "optimizer state. Kept: what autograd stores per sample until backward.",
         soft_wrap=True,
     )
 
 
+def _fitting(experiments: list[Experiment]) -> Iterator[Experiment]:
+    """Yield the first experiment, and of the others those whose codec fits the cut."""
+    first, *others = experiments
+    yield first
+    for run in others:
+        try:
+            make_cuts(run, pieces.load_parts(run))
+        except ConfigError as error:
+            console.warn(f"left out: {method(run)}: {error}")
+        else:
+            yield run
+
+
 def _experiments(file: Path | None, settings: Settings) -> list[Experiment]:
     chosen = resolve(file, settings)
-    if file is not None or OWN & settings.keys():
+    if file is not None or "codec" in to_tables(settings):
         return [chosen]
-    return [make_experiment({**settings, **method}) for method in METHODS]
+    return [from_settings({**settings, **method}) for method in METHODS]
 
 
 def _traffic_table(rows: list[tuple[Experiment, Traffic]]) -> Table:
-    first, largest = rows[0][0], max(row[1].bytes["total"] for row in rows)
+    label, largest = labels(rows[0][0]), max(row[1].bytes["total"] for row in rows)
     divisor, unit = (2**30, "GiB") if largest >= 2**30 else (2**20, "MiB")
     table = Table(
-        title=f"{unit}: {first.dataset}, {first.model}, cut {first.cut}, "
-        f"{first.clients} clients, {first.heads} heads, {first.epochs} epochs",
+        title=f"{unit}: {label['task']}, {label['setting']}, {label['schedule']}",
         title_justify="left",
         box=box.SIMPLE_HEAD,
-        collapse_padding=True,
+        padding=0,
+        pad_edge=False,
     )
-    table.add_column("codec", no_wrap=True)
+    table.add_column("codec", overflow="fold", min_width=12, max_width=16)
     for column in ("k", "cut ratio", "code", "output", "hand off", "other", "total"):
-        table.add_column(column, justify="right")
-    table.add_column("step ratio", justify="right")
+        table.add_column(column.replace(" ", "\n", 1), justify="right", min_width=4)
+    for column in ("step ratio", "total ratio", "bits a sample"):
+        table.add_column(column.replace(" ", "\n", 1), justify="right", min_width=4)
     for run, traffic in rows:
         counts = traffic.bytes
         groups = (
@@ -112,13 +153,19 @@ def _traffic_table(rows: list[tuple[Experiment, Traffic]]) -> Table:
         )
         sums = (sum(counts[kind] for kind in kinds) / divisor for kinds in groups)
         table.add_row(
-            _name(run),
+            method(run),
             f"{traffic.code_size:,}",
-            f"{traffic.activation_size / traffic.code_size:.4g}x",
+            _ratio(traffic.activation_size, traffic.code_size),
             *(f"{count:.1f}" for count in sums),
-            f"{traffic.step_ratio:.3g}x",
+            "–" if traffic.step_ratio is None else f"{traffic.step_ratio:.3g}x",
+            f"{traffic.total_ratio:.3g}x",
+            f"{promised(run, traffic.code_bits)['bits_per_sample']:,}",
         )
     return table
+
+
+def _ratio(activation_size: int, code_size: int) -> str:
+    return f"{activation_size / code_size:.4g}x" if code_size else "–"
 
 
 def _computation_table(side: str, rows: list[tuple[Experiment, SideCost]]) -> Table:
@@ -132,7 +179,7 @@ def _computation_table(side: str, rows: list[tuple[Experiment, SideCost]]) -> Ta
         table.add_column(column, justify="right")
     for run, part in rows:
         table.add_row(
-            _name(run),
+            method(run),
             f"{part.parameters:,}",
             f"{part.forward_flops / 1e6:.2f}",
             f"{part.backward_flops / 1e6:.2f}",
@@ -143,16 +190,14 @@ def _computation_table(side: str, rows: list[tuple[Experiment, SideCost]]) -> Ta
     return table
 
 
-def _name(run: Experiment) -> str:
-    if run.codec == "raw":
-        return "raw"
-    drawn = f" {run.projection}" if run.projection not in ("", "haar") else ""
-    return f"{run.codec} {run.ratio:g}x{drawn}"
-
-
 def _figures(run: Experiment, traffic: Traffic, made: Computation) -> dict[str, Any]:
     return {
-        "experiment": run.model_dump(),
-        "traffic": {**asdict(traffic), "step_ratio": traffic.step_ratio},
+        "experiment": run.tables(),
+        "traffic": {
+            **asdict(traffic),
+            "step_ratio": traffic.step_ratio,
+            "total_ratio": traffic.total_ratio,
+        },
+        "certificate": promised(run, traffic.code_bits),
         "computation": asdict(made),
     }

@@ -1,16 +1,16 @@
-"""What is said about backdoors and their detection, during a run and after it."""
+"""Lines about backdoors and their detection, during a run and in its summary."""
 
 from typing import Any
 
+from lightsplit.deployment.coordinator import Coordinator
 from lightsplit.experiments import Job
-from lightsplit.training import TurnDone
-from lightsplit.training.coordinator import Coordinator
+from lightsplit.simulation import TurnEnded
 
 _ACTIONS = {"warn": "", "skip": "; their turns are undone", "stop": "; the run ends"}
 
 
-def verdict_text(job: Job, done: TurnDone) -> str:
-    """Return a line about a turn's verdict if it flags somebody, else nothing."""
+def verdict_text(job: Job, done: TurnEnded) -> str:
+    """Return a line about a turn's verdict if it flags a client, else nothing."""
     guard = job.trainer.guard
     if guard is None or done.ruling.verdict is None:
         return ""
@@ -19,9 +19,9 @@ def verdict_text(job: Job, done: TurnDone) -> str:
 
 
 def flags_text(verdict: dict[str, Any], on_flag: str, names: dict[int, str]) -> str:
-    """Return a line about a verdict, as it is recorded, if it flags somebody.
+    """Return a line about a recorded verdict if it flags a client, else nothing.
 
-    Where several detectors judge, each has its name; only the first one acts.
+    If several detectors judge, each is named; only the first one acts.
     """
     others = verdict.get("others", [])
     texts = []
@@ -57,7 +57,7 @@ def _marked_score(verdict: dict[str, Any], client: int) -> str:
 
 
 def findings(record: dict[str, Any]) -> dict[str, str]:
-    """Return the lines of a run's summary about its backdoor and its detector."""
+    """Return the lines about backdoor and detectors in a run's summary."""
     rows = {}
     if backdoor := record["backdoor"]:
         rows["backdoor success"] = (
@@ -88,7 +88,7 @@ def findings(record: dict[str, Any]) -> dict[str, str]:
 
 
 def alarms_text(inspection: dict[str, Any]) -> str:
-    """Return who raised an alarm about the server, and when."""
+    """Return how many clients raised an alarm about the server, and when."""
     alarms = [step for step in inspection["alarmed_at"] if step is not None]
     if not alarms:
         return f"none ({inspection['inspector']})"

@@ -28,23 +28,38 @@ from lightsplit.cli.link import (
     ClientName,
     Insecure,
     KeyFile,
+    SecretFile,
+    make_endpoint,
 )
-from lightsplit.cli.options import DataDir, ExperimentFile, FiguresAsJson
+from lightsplit.cli.options import DataDir, ExperimentFile, FiguresAsJson, OwnData
 from lightsplit.cli.settings import Settings, resolve, takes_experiment
+from lightsplit.deployment import client_log
+from lightsplit.deployment.join_options import JoinOptions
 from lightsplit.errors import TransportError
-from lightsplit.experiments.deploy import Membership, Standing, join_experiment
+from lightsplit.experiments.deploy import Standing, join_experiment
 from lightsplit.protocol.control import Finished, Grant
-from lightsplit.training.network import Endpoint
+from lightsplit.runtime import Secret
 from lightsplit.transports.credentials import TlsFiles
+from lightsplit.transports.key_agreement import AgreedKey
 from lightsplit.transports.sealing import SealingKey
 
 StateFolder = Annotated[
     Path | None,
     typer.Option(help="folder for this client's side; default: runs/client-NAME"),
 ]
-Report = Annotated[bool, typer.Option(help="tell the server losses and accuracies")]
+Report = Annotated[
+    bool, typer.Option(help="report losses and accuracies to the server")
+]
+Rollback = Annotated[
+    bool,
+    typer.Option(
+        "--rollback/--no-rollback",
+        help="go along, with a warning, when the server goes back to an earlier turn "
+        "or begins another run; --no-rollback refuses and leaves",
+    ),
+]
 GiveUp = Annotated[
-    float, typer.Option(min=0, help="how long to try to reach the server again")
+    float, typer.Option(min=0, help="how many seconds to keep trying to reconnect")
 ]
 
 
@@ -58,19 +73,29 @@ def join(  # noqa: PLR0913
     certs: Certificates = None,
     insecure: Insecure = False,
     key: KeyFile = None,
+    secret: SecretFile = None,
     state: StateFolder = None,
+    data: OwnData = None,
     data_dir: DataDir = None,
     report: Report = True,
+    rollback: Rollback = True,
     give_up_seconds: GiveUp = 600.0,
     json: FiguresAsJson = False,
 ) -> None:
-    """Train on this owner's data with a server elsewhere.
+    """Train on this owner's data with a server on another machine.
 
-    Takes the same settings as the server; any difference is refused with both values.
-    The client's part of the data is that of its position among the clients. Exit codes:
-    0 done, 1 error, 130 or 143 left by SIGINT or SIGTERM (start it again to come back).
+    Give it the same settings as the server; any difference is refused with both values.
+    With --data, the task's data function reads your own folder, and you train on all of
+    it. Without --data, the dataset is divided among the clients, and the position among
+    them decides which part is this client's.
+
+    Exit codes: 0 done, 1 error, 130 or 143 left by SIGINT or SIGTERM (start the same
+    command again to rejoin).
 
     [bold]Examples[/]
+
+      lightsplit join --task my_task.py --data ./mine --clients 3 --heads private
+      --name alice --address host:7443 --certs pki/alice
 
       lightsplit join --clients 2 --name alice --key clients.key
 
@@ -79,26 +104,33 @@ def join(  # noqa: PLR0913
     """
     folder = state or Path("runs") / f"client-{name}"
     is_hidden = json or not console.err.is_terminal
+    warnings = RollbackWarnings()
     with console.reported_errors(), _leaving(), Bar(is_hidden=is_hidden) as bar:
-        membership = Membership(
-            name=name,
-            folder=folder,
+        options = JoinOptions(
             key=SealingKey.load(key) if key else None,
-            data_dir=data_dir,
+            secret=Secret.load(secret) if secret else None,
+            state_folder=folder,
             reports=report,
             give_up_seconds=give_up_seconds,
+            allows_rollback=rollback,
+            went_back=warnings.tell,
+            agreed=_tell_key,
+            away=bar.tell_away,
         )
         tls = TlsFiles.of_client(certs, name) if certs else None
-        endpoint = Endpoint(address, tls, insecure)
+        endpoint = make_endpoint(address, tls, insecure=insecure)
         figures = join_experiment(
             resolve(file, settings),
             endpoint,
-            membership,
+            options,
+            name=name,
+            data_dir=data_dir,
+            own_data=data,
             watch=bar.show,
-            away=bar.tell_away,
         )
+    warnings.repeat(folder)
     if json:
-        console.print_json(figures)
+        console.print_json({**figures, "went_back": warnings.told})
     else:
         sent = figures["bytes"]["total"]
         console.out.print(f"done: {figures['steps']} steps, {console.bytes_text(sent)}")
@@ -107,8 +139,39 @@ def join(  # noqa: PLR0913
             console.out.print(f"alarms: {alarms_text(figures['inspection'])}")
 
 
+def _tell_key(agreed: AgreedKey) -> None:
+    """Show the fingerprint that owners compare, so that nobody else is among them."""
+    between = f", agreed between {', '.join(agreed.names)}" if agreed.names else ""
+    console.warn(f"the run's key: fingerprint {agreed.key.fingerprint}{between}")
+    if agreed.names:
+        console.warn(
+            "compare it with the other owners by telephone; "
+            f"it is kept in {agreed.file}, and 'lightsplit predict --key' takes it"
+        )
+
+
+class RollbackWarnings:
+    """Tells the owner that the server went back, at once and again at the end."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def tell(self, text: str) -> None:
+        """Print a warning that stands out."""
+        self.told.append(text)
+        console.alarm(text)
+
+    def repeat(self, folder: Path) -> None:
+        """Say at the end how often the server went back, and where that is noted."""
+        count = len(self.told)
+        if count:
+            times = "once" if count == 1 else f"{count} times"
+            file = folder / client_log.FILE_NAME
+            console.alarm(f"the server went back {times}; {file} has every turn")
+
+
 class Bar(Progress):
-    """Steps of this client, read off whenever the bar is drawn."""
+    """Steps of this client, refreshed whenever the bar is drawn."""
 
     def __init__(self, *, is_hidden: bool) -> None:
         self._standing: Callable[[], Standing] | None = None
@@ -126,14 +189,14 @@ class Bar(Progress):
         self._steps = self.add_task("waiting for the server", total=None, sent="")
 
     def show(self, order: Grant | Finished, standing: Callable[[], Standing]) -> None:
-        """Show what this client is to do now; ``standing`` says how far it is."""
+        """Show this client's current order; ``standing`` returns its progress."""
         self._standing, self._told = standing, ""
         is_over = isinstance(order, Finished)
         text = "finished" if is_over else f"turn {order.turn}"
         self.update(self._steps, description=text)
 
     def tell_away(self, error: TransportError) -> None:
-        """Say that the server is away; the same is not said twice."""
+        """Report that the server is unreachable, each reason once."""
         if str(error) == self._told:
             return
         self._told = str(error)
@@ -142,7 +205,7 @@ class Bar(Progress):
         console.err.print(text, soft_wrap=True, highlight=False)
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """Draw the bar as things stand."""
+        """Draw the bar with the current figures."""
         if self._standing is not None:
             steps, total, sent = self._standing()
             text = console.bytes_text(sent)
@@ -152,10 +215,10 @@ class Bar(Progress):
 
 @contextmanager
 def _leaving() -> Iterator[None]:
-    """Leave with 128 + the signal's number; nothing is lost, the turn is repeated."""
+    """Exit with 128 + the signal's number; the server repeats the open turn."""
 
     def leave(number: int, _frame: FrameType | None) -> None:
-        console.err.print("left; start the same command again to come back")
+        console.err.print("left; start the same command again to rejoin")
         raise SystemExit(128 + number)
 
     previous = {

@@ -1,4 +1,4 @@
-"""``lightsplit keys``: the key that seals what clients hand to each other."""
+"""``lightsplit keys``: the key that seals a shared head on its way between clients."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,14 +10,14 @@ from lightsplit.transports.sealing import SealingKey
 
 
 def keys(
-    file: Annotated[Path, typer.Argument(help="where the key goes; must not exist")],
+    file: Annotated[Path, typer.Argument(help="file for the key; must not exist yet")],
 ) -> None:
     """Make the key that the clients of a run share and the server must not have.
 
-    With shared heads, the head and tail travel from client to client through the
-    server. This key seals them (AES-256-GCM), so that the server can neither read nor
-    alter nor replay them. All clients use the same key: to shut one out, make a new key
-    for the others.
+    Shared heads and tails travel from client to client through the server. This key
+    seals them (AES-256-GCM), so that the server can neither read, alter nor replay
+    them. All clients use the same key: to exclude a client, make a new key for the
+    others.
 
     [bold]Example[/]
 
@@ -28,8 +28,8 @@ def keys(
         key.save(file)
     console.out.print(
         f"made  {file}  (fingerprint {key.fingerprint})\n\n"
-        "give it to every client, by a way that the server does not see\n"
-        "never give it to the server: with it the head can be read",
+        "give it to every client over a channel that the server cannot see\n"
+        "never give it to the server, which could then read the head",
         soft_wrap=True,
         highlight=False,
         markup=False,

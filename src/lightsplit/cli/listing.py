@@ -1,4 +1,4 @@
-"""``lightsplit list``: what there is to choose from."""
+"""``lightsplit list``: the parts and sweeps that can be named in a command."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -6,24 +6,30 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from lightsplit.attacks import ATTACKS
+from lightsplit.attacks import ATTACKS, Attack, capabilities, find_attack
 from lightsplit.backdoors import DETECTORS, INSPECTORS, TRIGGERS
 from lightsplit.cli import console
 from lightsplit.codecs import CODECS, OUTPUT_CODECS, PROJECTIONS
-from lightsplit.data import DATASETS
+from lightsplit.data import AUGMENTATIONS, DATASETS
 from lightsplit.errors import UnknownNameError
 from lightsplit.formats import FORMATS, ROUNDINGS
 from lightsplit.metrics import METRICS
 from lightsplit.models import CUTS, MODELS
+from lightsplit.objectives import OBJECTIVES
+from lightsplit.part_options import Value, known_options, write_part
 from lightsplit.registry import Registry, unknown_name
 from lightsplit.sweeps import catalogue, read_sweep
+from lightsplit.tasks import TASKS, make_task
 
 KINDS: dict[str, Registry[Any]] = {
+    "tasks": TASKS,
     "models": MODELS,
     "codecs": CODECS,
     "datasets": DATASETS,
     "projections": PROJECTIONS,
     "output-codecs": OUTPUT_CODECS,
+    "augmentations": AUGMENTATIONS,
+    "objectives": OBJECTIVES,
     "formats": FORMATS,
     "roundings": ROUNDINGS,
     "attacks": ATTACKS,
@@ -34,7 +40,7 @@ KINDS: dict[str, Registry[Any]] = {
 }
 EXPERIMENTS = "experiments"
 Entries = dict[str, dict[str, str]]  # facts by the names of parts
-_LEAST_WIDTH = 30  # of the terminal, for each column after the second
+_LEAST_WIDTH = 30  # characters of the terminal for each column after the second
 
 
 def list_parts(
@@ -43,7 +49,7 @@ def list_parts(
     ],
     json: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
 ) -> None:
-    """Show the parts that can be named: models and their cuts, codecs, attacks."""
+    """List the parts of one kind (models, codecs, attacks …) and their options."""
     with console.reported_errors():
         if kind not in (*KINDS, EXPERIMENTS):
             raise UnknownNameError(unknown_name("kind", kind, [*KINDS, EXPERIMENTS]))
@@ -55,7 +61,7 @@ def list_parts(
 
 
 def _table(kind: str, entries: Entries) -> Table:
-    """Return the entries in columns, or their facts as lines where that is narrow."""
+    """Return the entries in columns, or one fact per line on a narrow terminal."""
     first, *others = next(iter(entries.values()))
     is_narrow = console.out.width < _LEAST_WIDTH * len(others)
     table = Table(title=kind, title_justify="left", show_lines=is_narrow)
@@ -73,10 +79,12 @@ def _lines(facts: dict[str, str]) -> str:
 
 
 def describe(kind: str, name: str) -> dict[str, str]:
-    """Return what is worth knowing about a part before it is chosen."""
+    """Return the facts that help to choose a part."""
     part = KINDS[kind].get(name)
     if kind == "metrics":
         return _metric_facts(part)
+    if kind == "tasks":
+        return _task_facts(name)
     facts = {"what it is": _first_line(part)}
     if kind == "models":
         cuts = CUTS[name]
@@ -84,7 +92,7 @@ def describe(kind: str, name: str) -> dict[str, str]:
             f"{cut} (default)" if cut == cuts.default else cut for cut in cuts.names
         )
     if kind == "attacks":
-        facts |= _attack_facts(part)
+        facts |= _attack_facts(find_attack(name))
     return facts
 
 
@@ -93,20 +101,44 @@ def _parts(kind: str) -> Entries:
 
 
 def _experiments() -> Entries:
-    """Return what each sweep file is about, and its scales."""
+    """Return the title and the scales of each built-in sweep."""
     return {
         sweep.name: {"about": sweep.about, "scales": ", ".join(sweep.scales) or "one"}
         for sweep in (read_sweep(path) for path in catalogue().values())
     }
 
 
-def _attack_facts(attack: Any) -> dict[str, str]:
+def _task_facts(name: str) -> dict[str, str]:
+    task = make_task(name, {})
+    options = known_options(KINDS["tasks"].get(name)).values()
+    sizes = task.sizes or ()
+    return {
+        "model": task.model_name or "–",
+        "metrics": ", ".join(task.metrics) or "–",
+        "training and test samples": " and ".join(f"{n:,}" for n in sizes) or "–",
+        "options": ", ".join(_option_text(each.name, each.default) for each in options)
+        or "–",
+    }
+
+
+def _attack_facts(attack: type[Attack]) -> dict[str, str]:
+    options = known_options(attack, given=attack.given_arguments()).values()
     return {
         "kind": attack.kind,
+        "abilities": ", ".join(capabilities(attack)),
         "forms": ", ".join(filter(None, attack.forms)) or "–",
+        "options": ", ".join(_option_text(each.name, each.default) for each in options)
+        or "–",
         "who could do it": attack.threat_model,
         "cost": attack.cost,
     }
+
+
+def _option_text(name: str, default: Value | None) -> str:
+    """Return an option, with its default if that is a fixed value."""
+    if default is None:
+        return name
+    return write_part("", {name: default}).removeprefix(":")
 
 
 def _metric_facts(create: Callable[[], Any]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Options that several commands have, each written down once."""
+"""Options that several commands share, each declared once."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,14 +9,15 @@ ExperimentFile = Annotated[
     Path | None, typer.Argument(help="experiment file (TOML); options override it")
 ]
 RunOut = Annotated[
-    Path | None, typer.Option(help="folder of the run; default: new under runs/")
+    Path | None, typer.Option(help="folder of the run; default: a new one under runs/")
 ]
 Resume = Annotated[
     Path | None,
-    typer.Option(help="go on with the run in this folder, with its own settings"),
+    typer.Option(help="resume the run in this folder with its own settings"),
 ]
 CheckpointEvery = Annotated[
-    int, typer.Option(min=0, help="steps between checkpoints; 0: each evaluation")
+    int | None,
+    typer.Option(min=1, help="steps between checkpoints; default: at each evaluation"),
 ]
 RecordAsJson = Annotated[
     bool, typer.Option("--json", help="print record.json and nothing else")
@@ -26,8 +27,12 @@ FiguresAsJson = Annotated[
 ]
 DataDir = Annotated[
     Path | None,
-    typer.Option(help="where the datasets lie; default: LIGHTSPLIT_DATA or cache"),
+    typer.Option(help="folder of the datasets; default: LIGHTSPLIT_DATA or the cache"),
+]
+OwnData = Annotated[
+    Path | None,
+    typer.Option("--data", help="folder with your own files; nothing else is read"),
 ]
 TensorBoard = Annotated[
-    bool, typer.Option("--tensorboard", help="log for TensorBoard too")
+    bool, typer.Option("--tensorboard", help="also log for TensorBoard")
 ]

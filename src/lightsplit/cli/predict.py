@@ -1,11 +1,12 @@
-"""``lightsplit predict``: classify with a model whose backbone is elsewhere."""
+"""``lightsplit predict``: classify with a model whose backbone is on a server."""
 
 import csv
 import io
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.progress import Progress
 
 from lightsplit.cli import console
 from lightsplit.cli.link import (
@@ -15,12 +16,15 @@ from lightsplit.cli.link import (
     ClientName,
     Insecure,
     KeyFile,
+    SecretFile,
+    make_endpoint,
 )
-from lightsplit.cli.options import DataDir, ExperimentFile, FiguresAsJson
+from lightsplit.cli.options import DataDir, ExperimentFile, FiguresAsJson, OwnData
 from lightsplit.cli.settings import Settings, resolve, takes_experiment
-from lightsplit.experiments.deploy import predict_experiment
+from lightsplit.experiments.prediction import Predictions, predict_experiment
 from lightsplit.results import atomic
-from lightsplit.training.network import Endpoint
+from lightsplit.runs import EVALUATION_BATCH
+from lightsplit.runtime import Secret
 from lightsplit.transports.credentials import TlsFiles
 from lightsplit.transports.sealing import SealingKey
 
@@ -35,47 +39,71 @@ def predict(  # noqa: PLR0913
     certs: Certificates = None,
     insecure: Insecure = False,
     key: KeyFile = None,
+    secret: SecretFile = None,
     state: Annotated[
         Path | None,
         typer.Option(help="private heads: folder of this client's side from 'join'"),
     ] = None,
+    data: OwnData = None,
     data_dir: DataDir = None,
+    batch: Annotated[
+        int, typer.Option(min=1, max=EVALUATION_BATCH, help="samples sent at a time")
+    ] = EVALUATION_BATCH,
     out: Annotated[
-        Path | None, typer.Option(help="write one line per test sample to this CSV")
+        Path | None, typer.Option(help="write one line per sample to this CSV")
     ] = None,
     json: FiguresAsJson = False,
 ) -> None:
-    """Classify the test set over the wire; the server stays in evaluation mode.
+    """Predict over the wire, on your own files or on a test set.
 
-    Works while a run is being served. Labels stay here: the accuracy is computed by
-    this client.
+    This works while a run is being served. With --data, the function ``new_data``
+    of the task reads your folder, or else the test set of its ``data`` is taken. Labels
+    stay here: the client computes the figures itself.
+
+    [bold]Examples[/]
+
+      lightsplit predict --task my_task.py --data ./new --out predictions.csv
+      --clients 3 --name alice --address host:7443 --certs pki/alice
+      --state runs/client-alice
     """
-    with console.reported_errors():
+    is_hidden = json or not console.err.is_terminal
+    bar = Progress(console=console.err, transient=True, disable=is_hidden)
+    with console.reported_errors(), bar:
+        samples = bar.add_task("predicting", total=None)
         tls = TlsFiles.of_client(certs, name) if certs else None
-        predictions, labels = predict_experiment(
+        found = predict_experiment(
             resolve(file, settings),
-            Endpoint(address, tls, insecure),
+            make_endpoint(address, tls, insecure=insecure),
             name=name,
             key=SealingKey.load(key) if key else None,
+            secret=Secret.load(secret) if secret else None,
             folder=state,
             data_dir=data_dir,
+            own_data=data,
+            batch_size=batch,
+            watch=lambda done, total: bar.update(samples, completed=done, total=total),
         )
         if out is not None:
-            atomic.write_text(out, _csv(predictions, labels))
-    accuracy = sum(p == t for p, t in zip(predictions, labels, strict=True))
-    figures = {"samples": len(labels), "accuracy": accuracy / len(labels)}
+            atomic.write_text(out, _csv(found))
+    count = len(found.predictions)
     if json:
-        console.print_json(figures)
-    else:
-        console.out.print(f"{figures['accuracy']:.2%} of {len(labels)} samples right")
+        console.print_json({"samples": count, **found.figures})
+        return
+    texts = [console.figure_text(*one) for one in found.figures.items()]
+    console.out.print(f"{count} samples: {', '.join(texts) or 'predicted'}")
+    if out is not None:
+        console.out.print(f"predictions: {out}", soft_wrap=True)
 
 
-def _csv(predictions: list[int], labels: list[int]) -> str:
+def _csv(found: Predictions) -> str:
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(["sample", "prediction", "label"])
-    writer.writerows(
-        (number, *pair)
-        for number, pair in enumerate(zip(predictions, labels, strict=True))
-    )
+    columns: dict[str, list[Any]] = {
+        "sample": found.samples,
+        "prediction": found.predictions,
+    }
+    if found.labels:
+        columns["label"] = found.labels
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
     return text.getvalue()

@@ -15,10 +15,10 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from lightsplit.cli.console import bytes_text, err
+from lightsplit.cli.console import bytes_text, err, figure_text
 from lightsplit.cli.findings import verdict_text
 from lightsplit.experiments import Job
-from lightsplit.training import TurnDone
+from lightsplit.simulation import TurnEnded
 
 
 class TrainingBar:
@@ -42,7 +42,7 @@ class TrainingBar:
 
     @contextmanager
     def shown(self) -> Iterator["TrainingBar"]:
-        """Show the bar, and turn the first Ctrl-C into a wish to stop after a turn."""
+        """Show the bar; the first Ctrl-C asks the run to stop after this turn."""
         previous = signal.signal(signal.SIGINT, self._stop)
         try:
             yield self
@@ -52,7 +52,7 @@ class TrainingBar:
             signal.signal(signal.SIGINT, previous)
 
     def start(self, job: Job) -> None:
-        """Show how much there is to do, and how much is done already."""
+        """Show how many steps there are and how many are done."""
         self._task = self._bar.add_task(
             self._title,
             total=job.trainer.schedule.total_steps,
@@ -61,8 +61,8 @@ class TrainingBar:
         )
         self._bar.start()
 
-    def observe(self, job: Job, done: TurnDone) -> bool:
-        """Show a turn; return false when the user asked to stop."""
+    def observe(self, job: Job, done: TurnEnded) -> bool:
+        """Show the end of a turn; return false if the user asked to stop."""
         steps, figures = job.trainer.progress.steps, _figures(job, done)
         if self._task is not None:
             self._bar.update(self._task, completed=steps, figures=figures)
@@ -79,12 +79,10 @@ class TrainingBar:
         self._wants_stop = True
 
 
-def _figures(job: Job, done: TurnDone) -> str:
+def _figures(job: Job, done: TurnEnded) -> str:
     progress = job.trainer.progress
     loss = done.report.loss_sum / done.report.samples
-    accuracy = (
-        f"accuracy {progress.history[-1]['test_accuracy']:.2%}"
-        if progress.history
-        else "accuracy –"
-    )
-    return f"loss {loss:.3f}  {accuracy}  {bytes_text(progress.bytes['total'])}"
+    name = job.trainer.state.monitor.name
+    last = progress.history[-1][f"test_{name}"] if progress.history else None
+    score = figure_text(name, last)
+    return f"loss {loss:.3f}  {score}  {bytes_text(progress.bytes['total'])}"

@@ -1,4 +1,4 @@
-"""Which folder a command works in: a new one, or that of a run to go on with."""
+"""The folder that a command works in: a new one, or that of the run to resume."""
 
 import time
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from pathlib import Path
 from lightsplit.cli.settings import Settings, resolve
 from lightsplit.errors import ConfigError
 from lightsplit.experiments import Experiment
+from lightsplit.experiments.labels import slug
 from lightsplit.results import RunFolder
 
 MAY_CHANGE_ON_RESUME = {"epochs", "patience"}
@@ -17,20 +18,20 @@ MAY_CHANGE_ON_RESUME = {"epochs", "patience"}
 def opened_run(
     file: Path | None, settings: Settings, *, out: Path | None, resume: Path | None
 ) -> Iterator[tuple[Experiment, RunFolder]]:
-    """Give the experiment and its folder; a new one that stays empty is taken away."""
+    """Yield the experiment and its folder; remove new folders that stay empty."""
     if resume is not None:
         yield _resumed(resume, file, settings, out)
         return
     experiment = resolve(file, settings)
     path = out or default_folder(experiment)
-    is_new = not path.exists()
+    new = [one for one in (path, *path.parents) if not one.exists()]
     folder = RunFolder.create(path)
     try:
         yield experiment, folder
     finally:
-        if is_new:
-            with suppress(OSError):  # it is not empty
-                path.rmdir()
+        with suppress(OSError):  # it is not empty
+            for one in new:
+                one.rmdir()
 
 
 def _resumed(
@@ -49,16 +50,7 @@ def _resumed(
 
 def default_folder(experiment: Experiment) -> Path:
     """Return a folder under runs/ that does not exist yet."""
-    name = "-".join(
-        (
-            experiment.dataset,
-            experiment.model,
-            experiment.cut,
-            experiment.codec,
-            f"{experiment.ratio:g}x",
-            f"s{experiment.seed}",
-        )
-    )
+    name = slug(experiment)
     stamp = time.strftime("%Y%m%d-%H%M%S")
     path = Path("runs") / f"{name}-{stamp}"
     number = 1

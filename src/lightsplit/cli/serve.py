@@ -2,7 +2,6 @@
 
 import signal
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -20,6 +19,8 @@ from lightsplit.cli.link import (
     ClientNames,
     Insecure,
     StepTimeout,
+    TurnTimeout,
+    make_endpoint,
 )
 from lightsplit.cli.options import (
     CheckpointEvery,
@@ -30,16 +31,14 @@ from lightsplit.cli.options import (
 )
 from lightsplit.cli.runs import opened_run
 from lightsplit.cli.settings import Settings, takes_experiment
+from lightsplit.cli.status import StatusAddress, StatusToken, shown_status
+from lightsplit.deployment.coordinator import Coordinator
+from lightsplit.deployment.status.board import DOWN, UP
+from lightsplit.deployment.status.rate import Rate
 from lightsplit.experiments.deploy import serve_experiment
 from lightsplit.results import RunFolder
-from lightsplit.training import checkpoint
-from lightsplit.training.coordinator import Coordinator
-from lightsplit.training.network import Endpoint
+from lightsplit.runs import checkpoint_folder
 from lightsplit.transports.credentials import TlsFiles
-
-_UP = ("code", "labels", "output_gradient")  # of training steps
-_DOWN = ("output", "code_gradient")
-_RATE_SECONDS = 10.0
 
 
 @takes_experiment
@@ -54,14 +53,17 @@ def serve(  # noqa: PLR0913
     out: RunOut = None,
     resume: Resume = None,
     step_timeout_seconds: StepTimeout = 60.0,
-    checkpoint_every: CheckpointEvery = 0,
+    turn_timeout_seconds: TurnTimeout = 0.0,
+    checkpoint_every: CheckpointEvery = None,
+    status_address: StatusAddress = None,
+    status_token: StatusToken = None,
     json: RecordAsJson = False,
 ) -> None:
-    """Wait for the clients, grant them turns, train the backbone.
+    """Wait for the clients, grant them turns, and train the backbone.
 
-    Needs no data. Clients run 'lightsplit join' with the same settings. Exit codes: 0
-    done, 1 error, 3 ended by a detector (--on-flag stop), 130 or 143 stopped by SIGINT
-    or SIGTERM at a turn's end and saved; 'lightsplit serve --resume FOLDER' goes on.
+    The server needs no data. Clients run 'lightsplit join' with the same settings. Exit
+    codes: 0 done, 1 error, 3 ended by a detector (--on-flag stop), 130 or 143 stopped
+    by SIGINT or SIGTERM after a turn and saved; resume with 'serve --resume FOLDER'.
 
     [bold]Examples[/]
 
@@ -71,21 +73,30 @@ def serve(  # noqa: PLR0913
       --client alice --client bob
 
       lightsplit serve --clients 10 --detector cosine-code --on-flag skip
+
+      lightsplit serve --clients 2 --status-address 127.0.0.1:9464      live page
     """
     with (
         console.reported_errors(),
         opened_run(file, settings, out=out, resume=resume) as (experiment, folder),
+        shown_status(status_address, status_token, folder) as show,
         _display(is_quiet=json) as display,
     ):
+
+        def watch(coordinator: Coordinator, port: int) -> bool:
+            show(coordinator)
+            return display.watch(coordinator, port)
+
         tls = TlsFiles.of_server(certs) if certs else None
         record = serve_experiment(
             experiment,
             folder,
-            Endpoint(address, tls, insecure),
+            make_endpoint(address, tls, insecure=insecure),
             names=client or None,
             step_timeout_seconds=step_timeout_seconds,
-            checkpoint_every=checkpoint_every,
-            watch=display.watch,
+            turn_timeout_seconds=turn_timeout_seconds,
+            checkpoint_every=checkpoint_every or 0,
+            watch=watch,
         )
     if record is None:
         console.err.print(_stopped(folder), soft_wrap=True, highlight=False)
@@ -99,50 +110,36 @@ def serve(  # noqa: PLR0913
 
 
 def _stopped(folder: RunFolder) -> str:
-    if checkpoint.exists(folder.checkpoint):
-        return f"stopped and saved; go on with --resume {folder.path}"
+    if checkpoint_folder.exists(folder.checkpoint):
+        return f"stopped and saved; resume with --resume {folder.path}"
     return (
-        "stopped before the clients had come, nothing is saved; "
+        "stopped before all clients had joined; nothing is saved; "
         f"wait for them again with --resume {folder.path}"
     )
 
 
 def _evaluation(line: dict[str, Any]) -> str:
-    return (
-        f"epoch {line['epoch']}, step {line['step']}: accuracy "
-        f"{line['test_accuracy']:.2%}, test loss {line['test_loss']:.3f}"
+    return f"epoch {line['epoch']}, step {line['step']}: " + ", ".join(
+        console.figure_text(key.removeprefix("test_"), value)
+        for key, value in line.items()
+        if key.startswith("test_")
     )
 
 
-class Rate:
-    """Steps per second of late, whatever was before: a wait, or another server."""
-
-    def __init__(self) -> None:
-        self._seen: deque[tuple[float, int]] = deque()
-
-    def at(self, now: float, steps: int) -> float:
-        """Return the rate, ``steps`` being done."""
-        self._seen.append((now, steps))
-        while now - self._seen[0][0] > _RATE_SECONDS:
-            self._seen.popleft()
-        since, before = self._seen[0]
-        return (steps - before) / (now - since) if now > since else 0.0
-
-
 class Display:
-    """The live table, and the wish to stop."""
+    """The live table; it also remembers whether the user asked to stop."""
 
     def __init__(self, live: Live | None) -> None:
         self._live = live
         self._rate = Rate()
         self._is_announced = False
-        self._told = 0  # verdicts
-        self._evaluations: int | None = None  # that were told, or before this server
+        self._told = 0  # number of verdicts reported so far
+        self._evaluations: int | None = None  # reported, or from before this server
         self._present: set[str] = set()
         self.exit_code = 0
 
     def watch(self, coordinator: Coordinator, port: int) -> bool:
-        """Show the run; return false when the user asked to stop."""
+        """Show the run; return false if the user asked to stop."""
         if not self._is_announced:
             console.err.print(f"listening on port {port}", highlight=False)
             self._is_announced = True
@@ -156,7 +153,7 @@ class Display:
         return not self.exit_code
 
     def _tell_evaluations(self, coordinator: Coordinator) -> None:
-        history = list(coordinator.progress.history)  # it grows meanwhile
+        history = list(coordinator.progress.history)  # it may grow meanwhile
         if self._evaluations is None:
             self._evaluations = len(history)
         for line in history[self._evaluations :]:
@@ -164,7 +161,7 @@ class Display:
         self._evaluations = len(history)
 
     def _tell_members(self, coordinator: Coordinator) -> None:
-        """Say who came and who went, where no table shows it."""
+        """Report who joined and who left when no table shows it."""
         present = {one.name for one in coordinator.members if one.peer is not None}
         for name in sorted(present ^ self._present):
             text = "has come" if name in present else "is away"
@@ -182,7 +179,7 @@ class Display:
         self._told = len(verdicts)
 
     def stop(self, number: int, _frame: FrameType | None) -> None:
-        """Ask for the end of the run; the second time, end at once."""
+        """Ask the run to stop; the second time, stop at once."""
         if self.exit_code:
             raise KeyboardInterrupt
         self.exit_code = 128 + number
@@ -208,7 +205,7 @@ def _display(*, is_quiet: bool) -> Iterator[Display]:
 
 
 def _table(coordinator: Coordinator, rate: float) -> Table:
-    progress, order = coordinator.progress, coordinator.current_order()
+    progress, current = coordinator.progress, coordinator.current_assignment()
     table = Table(
         "client",
         "state",
@@ -221,14 +218,14 @@ def _table(coordinator: Coordinator, rate: float) -> Table:
         title=f"turn {progress.turns}, step {progress.steps}, {rate:.1f} steps/s",
     )
     for member in coordinator.members:
-        table.add_row(*_row(coordinator, member, order))
+        table.add_row(*_row(coordinator, member, current))
     return table
 
 
-def _row(coordinator: Coordinator, member: Any, order: Any) -> list[str]:
+def _row(coordinator: Coordinator, member: Any, current: Any) -> list[str]:
     counts = member.meter.by_kind()
-    up, down = (sum(counts[kind] for kind in kinds) for kinds in (_UP, _DOWN))
-    is_in_turn = order is not None and order.client == member.index
+    up, down = (sum(counts[kind] for kind in kinds) for kinds in (UP, DOWN))
+    is_in_turn = current is not None and current.client == member.index
     state = "away" if member.peer is None else "in turn" if is_in_turn else "waits"
     return [
         member.name,

@@ -1,73 +1,188 @@
-"""Every setting of an experiment as an option of a command, written down once.
+"""Every setting of an experiment as a command-line option, declared once.
 
-``takes_experiment`` gives a command one option per field of Experiment, with the
-field's type and description; the command receives those that were given as one
-dictionary.
+``takes_experiment`` gives a command one option per field of the experiment's tables,
+and one per option of any codec or detector. The command receives the options that the
+user gave as one dictionary, under their short names.
 """
 
 import functools
 import inspect
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import typer
 from pydantic.fields import FieldInfo
 
+from lightsplit.cli.console import reported_errors
 from lightsplit.experiments import Experiment, make_experiment, read_experiment
-from lightsplit.experiments.config import BACKDOOR_SETTINGS
+from lightsplit.experiments.parts import options_of_all
 from lightsplit.experiments.presets import without_wire
+from lightsplit.experiments.settings import (
+    FIELDS,
+    detector_options,
+    dotted_names,
+    parse_change,
+    parse_value,
+    to_tables,
+)
+from lightsplit.results.settings import merge, short_name
 
 Settings = dict[str, Any]
+PANELS = {
+    "task": "Task",
+    "split": "Split",
+    "wire": "Wire",
+    "training": "Training",
+    "owners": "Owners",
+    "guard": "Backdoors",
+    "backdoor": "Backdoors",
+    "server": "Backdoors",
+}
 
 
 def takes_experiment(command: Callable[..., None]) -> Callable[..., None]:
-    """Return ``command`` with an option for every setting in place of ``settings``."""
+    """Return ``command`` with an option per setting in place of ``settings``."""
     own = list(inspect.signature(command).parameters.values())
-    fields = Experiment.model_fields
+    options = {parameter.name: parameter for parameter in _options()}
 
     @functools.wraps(command)
     def wrapper(**given: Any) -> None:
-        settings = {name: given.pop(name) for name in fields}
-        present = {k: v for k, v in settings.items() if v is not None}
+        settings = {name: given.pop(name) for name in options}
+        with reported_errors():
+            present = _present(settings)
         command(settings=present, **given)
 
-    options = [_option(name, field) for name, field in fields.items()]
     kept = [parameter for parameter in own if parameter.name != "settings"]
-    parameters = [*kept, *options]
+    parameters = [*kept, *options.values()]
     wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
     return wrapper
 
 
 def resolve(file: Path | None, settings: Settings) -> Experiment:
-    """Return the experiment in ``file``, changed by the options that were given."""
+    """Return the experiment in ``file``, overridden by the options given."""
     base = read_experiment(file) if file is not None else {}
-    if "wire" in settings:
+    changes = to_tables(settings)
+    if "preset" in changes.get("wire", {}):
         base = without_wire(base)
-    return make_experiment({**base, **settings})
+    name = changes.get("codec", {}).get("name")
+    if name not in (None, base.get("codec", {}).get("name")):
+        base = {key: table for key, table in base.items() if key != "codec"}
+    return make_experiment(merge(base, changes))
 
 
-def _option(name: str, field: FieldInfo) -> inspect.Parameter:
-    flag = "--" + name.replace("_", "-")
-    names = [flag, f"--no-{flag[2:]}"] if field.annotation is bool else [flag]
-    default = (
-        "" if field.default in ("", None) else f" [dim]\\[default: {field.default}]"
+def _present(settings: Settings) -> Settings:
+    """Return the settings that the user gave, with those of --set among them."""
+    changes = dict(map(parse_change, settings.pop("set_", None) or []))
+    given = {
+        name: parse_value(value) if name in _texts() else value
+        for name, value in settings.items()
+        if value not in (None, [])
+    }
+    return {**given, **changes}
+
+
+@functools.cache
+def _texts() -> frozenset[str]:
+    """Return the settings whose text may mean a number: unions and part options."""
+    unions = {
+        short_name(f"{table}.{name}")
+        for table, model in FIELDS.items()
+        for name, field in model.model_fields.items()
+        if _kind(field) is None
+    }
+    return frozenset({*unions, *_codec_options(), *detector_options()})
+
+
+@functools.cache
+def _codec_options() -> dict[str, str]:
+    names = dotted_names()
+    return {
+        option: text
+        for option, text in options_of_all("codec").items()
+        if names[option] == f"codec.{option}"
+    }
+
+
+def _options() -> Iterator[inspect.Parameter]:
+    yield _option("task", str, "the same as --dataset", "Task")
+    yield _option("model", str, "model of the zoo; default: the dataset's own", "Task")
+    for table, model in FIELDS.items():
+        for name, field in model.model_fields.items():
+            kind = _kind(field) or str
+            short = short_name(f"{table}.{name}")
+            yield _option(short, kind, _help(field), PANELS[table])
+    text = "codec at the front cut: NAME or NAME:option=value,…"
+    yield _option("codec", str, text + _default("lightsplit-f"), "Codec")
+    for name, help_text in _codec_options().items():
+        yield _option(name, str, help_text, "Codec")
+    yield _option("output_codec", str, "codec at the back cut; default: raw", "Wire")
+    text = "values per sample of a shortened output; default: 48"
+    yield _option("output_size", int, text, "Wire")
+    text = "random change of training images: crop, flip or NAME:option=value,…; repeat"
+    yield _option("augment", list[str], text, PANELS["training"])
+    text = "term that clients add to their loss: NAME[:WEIGHT][,option=value…]; repeat"
+    yield _option("objective", list[str], text, "Objectives")
+    text = "within-class compaction (the paper's λ); short for --objective wcc:λ"
+    yield _option("wcc", float, text, "Objectives")
+    text = (
+        "detector that watches the clients: NAME or NAME:option=value,…; repeat it or "
+        "separate names by commas; only the first detector acts"
     )
-    if "default:" in (field.description or ""):
-        default = ""
+    yield _option("detector", list[str], text, "Backdoors")
+    descriptions = options_of_all("detector")
+    for name in sorted(detector_options()):
+        yield _option(name, str, f"detectors: {descriptions[name]}", "Backdoors")
+    text = "inspector that clients watch the server with"
+    yield _option("inspector", list[str], text, "Backdoors")
+    text = "any setting by its dotted name, such as codec.ratio=8; repeatable"
+    yield _option("set_", list[str], text, "Other", flag="--set")
+
+
+def _option(
+    name: str, kind: Any, text: str, panel: str, *, flag: str = ""
+) -> inspect.Parameter:
+    flag = flag or "--" + name.replace("_", "-")
     option = typer.Option(
-        names[0] if len(names) == 1 else "/".join(names),
-        help=(field.description or "") + default,
+        f"{flag}/--no-{flag[2:]}" if kind is bool else flag,
+        help=text,
         show_default=False,
-        rich_help_panel="Backdoors" if name in BACKDOOR_SETTINGS else "Experiment",
+        rich_help_panel=panel,
     )
-    kind = str if _is_choice(field) else field.annotation
-    annotation = Annotated[kind | None, option]  # type: ignore[valid-type]
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[kind | None, option],
     )
 
 
-def _is_choice(field: FieldInfo) -> bool:
-    return field.annotation not in (bool, int, float, str)
+def _kind(field: FieldInfo) -> type | None:
+    """Return the type of an option; None if its text needs parsing."""
+    plain = {bool, int, float, str}
+    members = _members(field.annotation) - {type(None)}
+    if len(members) == 1 and members <= plain:
+        kind: type = members.pop()
+        return kind
+    return str if members <= {str} else None
+
+
+def _members(annotation: Any) -> set[Any]:
+    """Return the types that an annotation allows; a literal counts as text."""
+    if get_origin(annotation) is Annotated:
+        return _members(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return set().union(*map(_members, get_args(annotation)))
+    return {annotation} if isinstance(annotation, type) else {str}
+
+
+def _help(field: FieldInfo) -> str:
+    text = field.description or ""
+    has_none = field.is_required() or field.default is None or "default:" in text
+    return text if has_none else text + _default(field.default)
+
+
+def _default(value: object) -> str:
+    return f" [dim]\\[default: {value}]"

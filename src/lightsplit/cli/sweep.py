@@ -1,4 +1,4 @@
-"""``lightsplit sweep``: every cell of a grid, in parallel, once."""
+"""``lightsplit sweep``: every cell of a grid, in parallel, each one once."""
 
 import os
 from dataclasses import replace
@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from lightsplit import extras
 from lightsplit.audits import AuditOptions
 from lightsplit.cli import console
 from lightsplit.cli.options import CheckpointEvery, DataDir, TensorBoard
 from lightsplit.cli.sweep_progress import SweepBars
 from lightsplit.errors import ConfigError
-from lightsplit.experiments.tensorboard import TensorBoardLog
+from lightsplit.experiments.settings import parse_change
 from lightsplit.sweeps import (
     Cell,
     Estimate,
@@ -29,7 +30,6 @@ from lightsplit.sweeps import (
     expand,
     find_sweep,
     make_audit_options,
-    parse_change,
     read_sweep,
     threads_each,
 )
@@ -38,40 +38,47 @@ from lightsplit.sweeps import (
 def sweep(  # noqa: PLR0913
     file: Annotated[
         str,
-        typer.Argument(help="sweep file, or a name of `lightsplit list experiments`"),
+        typer.Argument(help="sweep file, or a name from `lightsplit list experiments`"),
     ],
     *,
     scale: Annotated[
-        str, typer.Option(help="small or paper, as the file offers; default: small")
-    ] = "",
+        str | None,
+        typer.Option(help="small or paper, if the file offers it; default: small"),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="task of every cell: the same as --set task=…")
+    ] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", help="KEY=VALUE in place of what the file says; repeat"),
+        typer.Option("--set", help="KEY=VALUE that overrides the file; repeatable"),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="folder of the sweep; default: runs/FILE-SCALE"),
     ] = None,
     resume: Annotated[
-        bool, typer.Option(help="go on in a folder that has cells already")
+        bool, typer.Option(help="continue in a folder that already has cells")
     ] = False,
-    workers: Annotated[int, typer.Option(min=0, help="processes; 0: one per core")] = 0,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="number of processes; default: one per core"),
+    ] = None,
     ray: Annotated[
-        str, typer.Option(help="run on Ray: local, or the address of a cluster")
-    ] = "",
-    cpus: Annotated[float, typer.Option(min=0, help="of each cell on Ray")] = 1,
-    gpus: Annotated[float, typer.Option(min=0, help="of each cell on Ray")] = 0,
+        str | None, typer.Option(help="run on Ray: local, or the address of a cluster")
+    ] = None,
+    cpus: Annotated[float, typer.Option(min=0, help="CPUs per cell on Ray")] = 1,
+    gpus: Annotated[float, typer.Option(min=0, help="GPUs per cell on Ray")] = 0,
     data_dir: DataDir = None,
-    checkpoint_every: CheckpointEvery = 0,
+    checkpoint_every: CheckpointEvery = None,
     tensorboard: TensorBoard = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="show the cells and what they would cost")
+        bool, typer.Option("--dry-run", help="show the cells and their estimated cost")
     ] = False,
 ) -> None:
     """Run every cell of a grid of experiments.
 
-    A cell that was finished before is kept, one that was interrupted goes on from its
-    checkpoint, and one that fails does not stop the others.
+    Finished cells are kept, interrupted cells resume from their checkpoint, and a
+    failing cell does not stop the others.
 
     [bold]Examples[/]
 
@@ -85,34 +92,44 @@ def sweep(  # noqa: PLR0913
     """
     count = workers or os.cpu_count() or 1
     with console.reported_errors():
-        asked = read_sweep(
-            find_sweep(file),
-            scale=scale,
-            changes=dict(map(parse_change, changes or [])),
-        )
+        changed = dict(map(parse_change, changes or []))
+        if task is not None:
+            changed["task"] = task
+        asked = read_sweep(find_sweep(file), scale=scale or "", changes=changed)
         cells = expand(asked)
         audit = make_audit_options(asked.audit)
-        costs = _estimates(cells, count, audit)
+        costs = _estimates(cells, count, audit, data_dir)
         if dry_run:
             _show_plan(asked, cells, costs, count)
             return
-        TensorBoardLog(Path(), is_on=tensorboard)  # says at once if it is missing
+        _check_extras(ray=bool(ray), tensorboard=tensorboard, audit=audit is not None)
         path = out or Path("runs") / "-".join(filter(None, (asked.name, asked.scale)))
         with SweepFolder(path).opened(resume=resume) as folder:
             folder.write(asked)
             order = replace(
                 _common_order(path, data_dir),
                 audit=audit,
-                checkpoint_every=checkpoint_every,
+                checkpoint_every=checkpoint_every or 0,
                 has_tensorboard=tensorboard,
             )
-            pool = RayWorkers(ray, cpus=cpus, gpus=gpus) if ray else LocalWorkers(count)
+            pool = (
+                RayWorkers(ray, cpus=cpus, gpus=gpus, say=console.warn)
+                if ray
+                else LocalWorkers(count)
+            )
             state = _run(cells, folder, pool, order=order, costs=costs)
     _conclude(state, path, file)
 
 
+def _check_extras(**is_needed: bool) -> None:
+    """Raise an error about a missing extra before the sweep writes anything."""
+    for extra, needed in is_needed.items():
+        if needed:
+            extras.check(extra, purpose="this sweep")
+
+
 def _common_order(path: Path, data_dir: Path | None) -> Order:
-    """Return what the orders of all cells have in common."""
+    """Return the fields that the orders of all cells share."""
     return Order(
         key="",
         settings={},
@@ -123,14 +140,19 @@ def _common_order(path: Path, data_dir: Path | None) -> Order:
 
 
 def _estimates(
-    cells: list[Cell], workers: int, audit: AuditOptions | None
+    cells: list[Cell],
+    workers: int,
+    audit: AuditOptions | None,
+    data_dir: Path | None,
 ) -> dict[str, Estimate]:
-    """Return the cost of every cell; one that cannot be is refused here."""
+    """Return the cost of every cell; an invalid cell is refused here."""
     threads = threads_each(workers)
     costs = {}
     for cell in cells:
         try:
-            costs[cell.key] = estimate(cell.experiment, threads=threads, audit=audit)
+            costs[cell.key] = estimate(
+                cell.experiment, threads=threads, audit=audit, data_dir=data_dir
+            )
         except ConfigError as error:
             raise ConfigError(f"the cell {cell.label}: {error}") from error
     return costs
@@ -155,8 +177,8 @@ def _show_plan(
     hours = sum(cost.seconds for cost in costs.values()) / 3600
     console.out.print(
         f"{len(cells)} cells, {hours:.1f} hours of one worker, about "
-        f"{hours / workers:.1f} hours with {workers}. Seconds are those of plain steps "
-        f"of the same model, measured now; {_on_top(asked)} come on top.",
+        f"{hours / workers:.1f} hours with {workers}. The estimate times plain steps "
+        f"of the same model on this machine; {_on_top(asked)} come on top.",
         soft_wrap=True,
     )
 
@@ -165,8 +187,8 @@ def _on_top(asked: Sweep) -> str:
     if not asked.audit.get("during"):
         return "codecs, messages and audits"
     return (
-        "attacks that learn in training are in it, by a step or two of theirs; codecs, "
-        "messages and audits after training"
+        "it includes attacks that learn during training, timed over a step or two; "
+        "codecs, messages and audits after training"
     )
 
 
@@ -188,7 +210,7 @@ def _run(
 
 
 def _conclude(state: SweepState, path: Path, file: str) -> None:
-    """Say what came of it, and leave with a code that says whether all is well."""
+    """Print the outcome; exit with an error code unless every cell is finished."""
     console.out.print(
         f"{len(state.finished)} cells run, {len(state.kept)} kept from before, "
         f"{len(state.failed)} failed, {len(state.left)} left; in {path}",
@@ -199,7 +221,7 @@ def _conclude(state: SweepState, path: Path, file: str) -> None:
         console.err.print(f"failed: {label}: {reason}", soft_wrap=True, markup=False)
     if state.left:
         console.err.print(
-            f"interrupted; go on with: lightsplit sweep {file} --out {path} --resume "
+            f"interrupted; resume with: lightsplit sweep {file} --out {path} --resume "
             "(and the same --scale and --set)",
             soft_wrap=True,
         )

@@ -1,4 +1,4 @@
-"""The live view of a sweep: all cells in one bar, and a bar for each that runs."""
+"""The live view of a sweep: one bar for all cells, and one for each running cell."""
 
 import signal
 import time
@@ -9,16 +9,16 @@ from types import FrameType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from lightsplit.audits.during import TRAINING
-from lightsplit.cli.console import err
+from lightsplit.cli.console import err, figure_text
 from lightsplit.sweeps import Advance, Estimate, SweepState
 
 
 class SweepBars:
-    """Shows what is done, what runs, what failed and when it will be over.
+    """Shows which cells are done, running and failed, and how long the rest will take.
 
     Args:
-        costs: the estimated seconds of each cell; the time left is scaled by how long
-            those took that are over.
+        costs: the estimated seconds of each cell; the time left is corrected by how
+            long the finished cells really took.
     """
 
     def __init__(self, costs: dict[str, Estimate]) -> None:
@@ -45,7 +45,7 @@ class SweepBars:
             if wishes:
                 raise KeyboardInterrupt
             wishes.append(number)
-            err.print("stopping: running cells are being saved")
+            err.print("stopping; saving the running cells")
             stop()
 
         previous = signal.signal(signal.SIGINT, interrupt)
@@ -81,7 +81,7 @@ class SweepBars:
         )
 
     def _tell_of_ended(self, state: SweepState) -> None:
-        """Write a line for each cell that is over, where bars cannot be seen."""
+        """Print a line for each finished cell when no bars can be shown."""
         for key in (state.finished | state.failed.keys()) - self._told:
             self._told.add(key)
             word = "failed" if key in state.failed else "done"
@@ -106,11 +106,13 @@ class SweepBars:
 def _note(advance: Advance) -> str:
     if advance.audit:
         return f"{advance.steps / advance.total_steps:.0%}"
-    return "" if advance.accuracy is None else f"best {advance.accuracy:.2%}"
+    if advance.best is None:
+        return ""
+    return f"best {figure_text(advance.figure, advance.best)}"
 
 
 def _seconds_done(cost: Estimate, advance: Advance) -> float:
-    """Return how much of its estimate a running cell has behind it."""
+    """Return how many of its estimated seconds a running cell has completed."""
     share = advance.steps / advance.total_steps if advance.total_steps else 0.0
     if not advance.audit:
         return cost.training_seconds * share

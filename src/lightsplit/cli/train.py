@@ -1,4 +1,4 @@
-"""``lightsplit train``: one run from beginning to end, or on from where it stopped."""
+"""``lightsplit train``: one run from start to end, or resumed where it stopped."""
 
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,11 @@ from lightsplit.cli.options import (
 from lightsplit.cli.progress import TrainingBar
 from lightsplit.cli.runs import opened_run
 from lightsplit.cli.settings import Settings, takes_experiment
-from lightsplit.experiments import Experiment, run
+from lightsplit.experiments import Experiment, Job, run
+from lightsplit.experiments.labels import method
 from lightsplit.experiments.tensorboard import TensorBoardLog
-from lightsplit.results import RunFolder
+from lightsplit.results import RunFolder, hand_offs
+from lightsplit.simulation import TurnEnded
 
 
 @takes_experiment
@@ -32,7 +34,7 @@ def train(  # noqa: PLR0913
     out: RunOut = None,
     resume: Resume = None,
     data_dir: DataDir = None,
-    checkpoint_every: CheckpointEvery = 0,
+    checkpoint_every: CheckpointEvery = None,
     tensorboard: TensorBoard = False,
     json: RecordAsJson = False,
 ) -> None:
@@ -61,7 +63,7 @@ def train(  # noqa: PLR0913
             experiment,
             folder,
             data_dir=data_dir,
-            checkpoint_every=checkpoint_every,
+            checkpoint_every=checkpoint_every or 0,
             is_quiet=json,
             has_tensorboard=tensorboard,
         )
@@ -69,6 +71,8 @@ def train(  # noqa: PLR0913
         console.print_json(record)
     else:
         console.out.print(summary(record))
+        if dominated := hand_offs.note(record["bytes"]):
+            console.out.print(dominated, soft_wrap=True)
         console.out.print(f"run folder: {folder.path}", soft_wrap=True)
     if record["stopped_by"] == "detector":
         raise SystemExit(console.FLAGGED_EXIT)
@@ -83,39 +87,70 @@ def train_in(
     is_quiet: bool = False,
     has_tensorboard: bool = False,
 ) -> dict[str, Any]:
-    """Run behind a progress bar; leave with exit code 130 when interrupted."""
-    title = f"{experiment.dataset} {experiment.codec} {experiment.ratio:g}x"
+    """Run with a progress bar; exit with code 130 if the user interrupts it."""
+    title = f"{experiment.make_task().name} {method(experiment)}"
     with (
         TensorBoardLog(folder.path, is_on=has_tensorboard) as log,
         TrainingBar(title, is_quiet=is_quiet).shown() as bar,
     ):
+
+        def observe(job: Job, done: TurnEnded) -> bool:
+            log.observe(job, done)
+            return bar.observe(job, done)
+
         record = run(
             experiment,
             folder,
             data_dir=data_dir,
             checkpoint_every=checkpoint_every,
-            observe=lambda job, done: log.observe(job, done) and bar.observe(job, done),
+            observe=observe,
             started=bar.start,
         )
     if record is None:
         console.err.print(
-            f"interrupted; continue with: lightsplit train --resume {folder.path}",
+            f"interrupted; resume with: lightsplit train --resume {folder.path}",
             soft_wrap=True,
         )
         raise SystemExit(console.INTERRUPTED_EXIT)
     return record
 
 
-def summary(record: dict[str, Any]) -> Table:
-    """Return the figures of a run that people look at first."""
-    counts = record["bytes"]
-    rows = {
-        "test accuracy": f"{record['test_accuracy']:.2%} "
-        f"(best {record['best_test_accuracy']:.2%})",
+def _ratios(record: dict[str, Any]) -> dict[str, str]:
+    if not record["code_bits"]:
+        return {"sent in a step": "nothing: the clients train without the server"}
+    return {
         "ratio at the cut": f"{record['ratio']:.4g}x "
         f"({record['activation_size']:,} → {record['code_size']:,} values)",
         "ratio of the whole step": f"{record['step_ratio']:.4g}x",
+        "ratio in all": f"{record['total_ratio']:.4g}x",
         "bits of one code": f"{record['code_bits']:,}",
+        "certificate": certificate_text(record["certificate"]),
+    }
+
+
+def certificate_text(certificate: dict[str, Any]) -> str:
+    """Return what the certificate of a code promises, in one sentence."""
+    bits, times = certificate["bits_per_code"], certificate["releases"]
+    text = f"at most {bits:,} bits x {times} releases about a sample"
+    if "distinct_codes" not in certificate:
+        return text
+    found, count = certificate["distinct_codes"], certificate["samples"]
+    text += f"; {found:,} distinct codes of {count:,} samples"
+    entropy = certificate["conditional_entropy"]
+    return text if entropy is None else f"{text}; {entropy:.1f} bits beyond the label"
+
+
+def summary(record: dict[str, Any]) -> Table:
+    """Return the figures of a run that people look at first."""
+    counts, monitor = record["bytes"], record["monitor"]
+    rows = {
+        "test figures": ", ".join(
+            console.figure_text(key.removeprefix("test_"), value)
+            for key, value in record.items()
+            if key.startswith("test_")
+        ),
+        "best": console.figure_text(monitor["name"], monitor["best"]),
+        **_ratios(record),
         **{
             name.replace("_", " "): console.bytes_text(count)
             for name, count in counts.items()

@@ -1,12 +1,13 @@
-"""What happens at a cut: encoders, decoders and the projections between them.
+"""Codecs: encoders, decoders and the projections between them.
 
-Importing this package enters every codec in ``CODECS``.
+Importing this package registers every codec in ``CODECS``.
 """
 
 from lightsplit.codecs.base import (
     CODECS,
     Code,
     Codec,
+    Coded,
     Decoder,
     Encoder,
     Layout,
@@ -15,9 +16,13 @@ from lightsplit.codecs.base import (
     reduced_size,
     size_of,
 )
+from lightsplit.codecs.few_bits import FewBits, RoundingEncoder
+from lightsplit.codecs.fsq import FiniteScalarQuantisation
 from lightsplit.codecs.learned_1x1 import Learned1x1
+from lightsplit.codecs.lightsplit_b import LightSplitB
 from lightsplit.codecs.lightsplit_f import LightSplitF
 from lightsplit.codecs.lightsplit_l import LightSplitL
+from lightsplit.codecs.none import NoCode
 from lightsplit.codecs.output import OUTPUT_CODECS, OutputCodec
 from lightsplit.codecs.projections import PROJECTIONS, Projection
 from lightsplit.codecs.raw import Raw
@@ -29,15 +34,21 @@ __all__ = [
     "PROJECTIONS",
     "Code",
     "Codec",
+    "Coded",
     "Decoder",
     "Encoder",
+    "FewBits",
+    "FiniteScalarQuantisation",
     "Layout",
     "Learned1x1",
+    "LightSplitB",
     "LightSplitF",
     "LightSplitL",
+    "NoCode",
     "OutputCodec",
     "Projection",
     "Raw",
+    "RoundingEncoder",
     "TensorSpec",
     "TopK",
     "check_rows",

@@ -1,20 +1,19 @@
-"""What happens at a cut: an encoder where a tensor is made, a decoder where it is used.
+"""The interface of a codec: an encoder at the sender, a decoder at the receiver.
 
     activation (B, *shape) ──encoder──► Code(values, side) ──decoder──► (B, *shape)
 
-``values`` is the one differentiable tensor: its gradient, of the same shape, is what
-comes back. ``side`` holds what the decoder needs besides (indices, scales); no gradient
-flows into it and nothing is sent back for it. Neither has to have a row per sample, so
-a codec may work on the batch as a whole. How the numbers of ``values`` are written on
-the wire (fp32, int8 …) is not the codec's business.
+``values`` is the one differentiable tensor; a gradient of the same shape comes back for
+it. ``side`` holds other tensors that the decoder needs (indices, scales); they have no
+gradient. Neither needs a row per sample, so a codec may work on the batch as a whole.
+The codec does not decide how the numbers of ``values`` are written on the wire (fp32,
+int8 …), unless it packs them itself: values of a few levels travel as bits.
 """
 
 import inspect
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +23,7 @@ from lightsplit.registry import Registry, unknown_name
 
 
 class Code(NamedTuple):
-    """What crosses a cut: differentiable values and what is needed to read them."""
+    """A coded batch: differentiable values, and tensors needed to decode them."""
 
     values: Tensor
     side: tuple[Tensor, ...] = ()
@@ -37,27 +36,27 @@ class TensorSpec:
     shape: tuple[int, ...]
     dtype: torch.dtype = torch.float32
 
-    @cached_property
+    @property
     def elements(self) -> int:
-        """How many numbers it holds."""
+        """The number of its elements."""
         return math.prod(self.shape)
 
-    @cached_property
+    @property
     def bytes(self) -> int:
-        """How many bytes its numbers take, written as they are."""
+        """The bytes of its elements without compression."""
         return self.elements * self.dtype.itemsize
 
     def __str__(self) -> str:
         return f"{str(self.dtype).removeprefix('torch.')} {self.shape}"
 
     def fits(self, tensor: Tensor) -> bool:
-        """Say whether ``tensor`` is of this shape and type."""
+        """Return whether ``tensor`` has this shape and type."""
         return tensor.shape == self.shape and tensor.dtype == self.dtype
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Exactly what one batch puts on the wire, known before any tensor is made."""
+    """Shapes and types of a code, known before any tensor is made."""
 
     values: TensorSpec
     side: tuple[TensorSpec, ...] = ()
@@ -74,12 +73,12 @@ class Layout:
 
     @property
     def gradient_bytes(self) -> int:
-        """Bytes of the gradient that comes back for it in fp32, sent whole."""
+        """Bytes of the whole gradient at the values in fp32."""
         return self.values.bytes
 
     @classmethod
     def of(cls, code: Code) -> Self:
-        """Return the layout of a code that is there."""
+        """Return the layout of an existing code."""
         first, *rest = (
             TensorSpec(tuple(tensor.shape), tensor.dtype)
             for tensor in (code.values, *code.side)
@@ -90,27 +89,39 @@ class Layout:
         return " with ".join(map(str, (self.values, *self.side)))
 
     def fits(self, code: Code) -> bool:
-        """Say whether ``code`` is laid out like this."""
+        """Return whether ``code`` has this layout."""
         if not self.values.fits(code.values) or len(self.side) != len(code.side):
             return False
         return all(map(TensorSpec.fits, self.side, code.side))
 
     def check(self, code: Code) -> None:
-        """Raise unless ``code`` is laid out like this."""
+        """Raise CodecError unless ``code`` has this layout."""
         if not self.fits(code):
             raise CodecError(f"expected a code of {self}, got {Layout.of(code)}")
 
 
 class Encoder(nn.Module):
-    """Turns a batch of activations into a code. Its weights are the sender's."""
+    """Turns a batch of activations into a code. Its weights belong to the sender."""
 
     def forward(self, activation: Tensor) -> Code:
         """Return the code of ``activation`` (B, *shape)."""
         raise NotImplementedError
 
+    def coded(self, activation: Tensor) -> "Coded":
+        """Return the code, with the numbers that it was rounded from."""
+        code: Code = self(activation)
+        return Coded(code.values, code)
+
+
+class Coded(NamedTuple):
+    """A code, and its latent: the same numbers before a codec rounded them."""
+
+    latent: Tensor
+    code: Code
+
 
 class Decoder(nn.Module):
-    """Turns a code into a batch of activations. Its weights are the receiver's."""
+    """Turns a code into a batch of activations. Its weights belong to the receiver."""
 
     def forward(self, code: Code) -> Tensor:
         """Return (B, *shape) for ``code``."""
@@ -124,7 +135,11 @@ class Codec:
         name: the registered name.
         shape: shape of one activation, without the batch.
         code_size: differentiable values per sample.
-        fingerprint: SHA-256 of everything drawn from a seed, empty where nothing is;
+        has_trained_lift: whether the server learns how to lift a code back.
+        packed_bits: bits per sample of a code that the codec packs itself; 0 where the
+            wire format writes its numbers.
+        is_sent: whether codes are sent at all.
+        fingerprint: SHA-256 of everything drawn from a seed, empty if nothing is drawn;
             both sides compare it before the first step.
     """
 
@@ -132,6 +147,9 @@ class Codec:
     encoder: Encoder
     decoder: Decoder
     fingerprint: str = ""
+    packed_bits: int = 0
+    is_sent: ClassVar[bool] = True
+    has_trained_lift: bool = False
 
     def __new__(cls, *_: object, **options: object) -> Self:
         """Refuse options that the codec does not have, before it is built."""
@@ -142,43 +160,74 @@ class Codec:
         self.shape = tuple(shape)
         self.code_size = code_size
 
+    @classmethod
+    def check_options(cls, options: Mapping[str, Any]) -> None:
+        """Raise ConfigError if an option is out of range, before the codec is built."""
+        if "ratio" in options:
+            check_ratio(options["ratio"])
+
     @property
     def activation_size(self) -> int:
-        """Values in one activation (d)."""
+        """The number of values in one activation (d)."""
         return math.prod(self.shape)
 
     @property
     def ratio(self) -> float:
-        """The ratio d / k that was realised."""
+        """The realised ratio d / k."""
         return self.activation_size / self.code_size
 
     @property
     def is_sample_wise(self) -> bool:
-        """Say whether row i of a code belongs to sample i and to no other."""
+        """Return whether row i of a code depends on sample i alone."""
         return True
 
     def layout(self, batch_size: int) -> Layout:
-        """Return what a batch of ``batch_size`` samples puts on the wire."""
+        """Return the layout of the code of ``batch_size`` samples."""
         return Layout(TensorSpec((batch_size, self.code_size)))
 
+    def pack(self, code: Code) -> Code:
+        """Return a code as it travels; most codecs leave that to the wire format."""
+        return code
+
+    def unpack(self, packed: Code) -> Code:
+        """Return the code that ``pack`` was given."""
+        return packed
+
+    def packed_layout(self, batch_size: int) -> Layout:
+        """Return the layout of the packed code of ``batch_size`` samples."""
+        return self.layout(batch_size)
+
+    def packed_samples(self, packed: Tensor) -> int:
+        """Return how many samples the values of a packed code hold."""
+        return packed.shape[0]
+
+    def rows(self, code: Code) -> Tensor:
+        """Return a code as one tensor with a row per sample.
+
+        A code with side information (such as the places of kept values) is decoded, as
+        by its receiver.
+        """
+        tensor: Tensor = self.decoder(code) if code.side else code.values
+        return tensor
+
     def gradient_layout(self, values: TensorSpec) -> Layout:
-        """Return what the gradient at a code's ``values`` puts on the wire."""
+        """Return the layout of the encoded gradient at a code's ``values``."""
         return Layout(values)
 
     def encode_gradient(self, gradient: Tensor) -> Code:
-        """Return what is sent back for the values; most codecs send the gradient."""
+        """Return the gradient as it is sent back; most codecs send it unchanged."""
         return Code(gradient)
 
     def decode_gradient(self, code: Code) -> Tensor:
-        """Return the gradient at the values that ``encode_gradient`` was given."""
+        """Return the gradient that ``encode_gradient`` was given."""
         return code.values
 
 
-CODECS: Registry[Codec] = Registry("codec")
+CODECS: Registry[Codec] = Registry("codec", "lightsplit.codecs")
 
 
 def reduced_size(size: int, ratio: float) -> int:
-    """Return k = floor(size / ratio), or refuse a ratio that cannot be.
+    """Return k = floor(size / ratio); refuse a ratio that leaves no value.
 
     Example:
         >>> reduced_size(5684, 8)
@@ -192,20 +241,20 @@ def reduced_size(size: int, ratio: float) -> int:
 
 
 def check_ratio(ratio: float) -> None:
-    """Raise unless ``ratio`` is a number of at least 1."""
+    """Raise ConfigError unless ``ratio`` is at least 1."""
     if not ratio >= 1:
         raise ConfigError(f"ratio must be at least 1, got {ratio}")
 
 
 def size_of(shape: tuple[int, ...]) -> int:
-    """Return how many values one activation of ``shape`` has, or refuse the shape."""
+    """Return the number of values in one activation; refuse an invalid ``shape``."""
     if not shape or not all(isinstance(n, int) and n >= 1 for n in shape):
         raise ConfigError(f"shape must be positive integers, got {shape!r}")
     return math.prod(shape)
 
 
 def check_rows(tensor: Tensor, shape: tuple[int, ...]) -> None:
-    """Raise unless every sample of ``tensor`` (B, *shape) is of ``shape``."""
+    """Raise CodecError unless every sample of ``tensor`` has this ``shape``."""
     if tensor.ndim == 0 or tuple(tensor.shape[1:]) != shape:
         expected = ", ".join(map(str, ("batch", *shape)))
         raise CodecError(f"expected ({expected}), got {tuple(tensor.shape)}")

@@ -3,8 +3,8 @@
     activation (B, C, H, W) ──Conv1x1──► values (B, c', H, W) ──Conv1x1──► (B, C, H, W)
 
 c' = max(1, floor(C / ratio)), so few channels cannot give every ratio: 20 channels at
-8 keep 2, which is 10. ``Codec.ratio`` says what was realised. The encoder's weights are
-the sender's and train with its part of the model.
+ratio 8 keep 2, which is a ratio of 10. ``Codec.ratio`` is the realised one. The
+encoder's weights belong to the sender and train with its part of the model.
 """
 
 import math
@@ -28,7 +28,13 @@ from lightsplit.errors import ConfigError
 
 @CODECS.register("learned-1x1")
 class Learned1x1(Codec):
-    """Trained 1×1 convolutions to fewer channels and back."""
+    """Trained 1×1 convolutions to fewer channels and back.
+
+    Args:
+        shape: shape of one activation.
+        ratio: d / k at the cut, as near as the channels allow; default: 8.
+        seed: not used; the weights come from torch's generator.
+    """
 
     name = "learned-1x1"
 
@@ -49,12 +55,12 @@ class Learned1x1(Codec):
         self.decoder = ConvolvingDecoder(self.shape, self.code_shape)
 
     def layout(self, batch_size: int) -> Layout:
-        """Return what a batch of ``batch_size`` samples puts on the wire."""
+        """Return the layout of the code of ``batch_size`` samples."""
         return Layout(TensorSpec((batch_size, *self.code_shape)))
 
 
 class ConvolvingEncoder(Encoder):
-    """Mixes the channels of each pixel into fewer."""
+    """Mixes the channels of each pixel into fewer channels."""
 
     def __init__(self, shape: tuple[int, ...], code_shape: tuple[int, ...]) -> None:
         super().__init__()
@@ -62,13 +68,13 @@ class ConvolvingEncoder(Encoder):
         self.convolution = nn.Conv2d(shape[0], code_shape[0], kernel_size=1)
 
     def forward(self, activation: Tensor) -> Code:
-        """Return the fewer channels."""
+        """Return the reduced channels as a code."""
         check_rows(activation, self.shape)
         return Code(self.convolution(activation))
 
 
 class ConvolvingDecoder(Decoder):
-    """Mixes the few channels of each pixel into all."""
+    """Mixes the few channels of each pixel into all channels."""
 
     def __init__(self, shape: tuple[int, ...], code_shape: tuple[int, ...]) -> None:
         super().__init__()

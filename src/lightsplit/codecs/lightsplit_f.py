@@ -2,10 +2,13 @@
 
     activation (B, *shape) ──flatten──Rᵀ──► values (B, k) ──R──reshape──► (B, *shape)
 
-Lifting gives the part of the activation that lies in span(R) and nothing else. No
-side has a trainable weight here. In one process both sides hold the same R; over a
-network each draws its own from the seed.
+Lifting keeps the part of the activation that lies in span(R) and loses the rest.
+Neither side has a trainable weight. In one process both sides hold the same R; over a
+network each side draws its own from the seed.
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 from torch import Tensor
 
@@ -20,11 +23,22 @@ from lightsplit.codecs.base import (
     size_of,
 )
 from lightsplit.codecs.projections import PROJECTIONS, Projection
+from lightsplit.codecs.projections.base import check_projection, run_projection
 
 
 @CODECS.register("lightsplit-f")
 class LightSplitF(Codec):
-    """Fixed orthonormal projection to k values, lifted back by its transpose."""
+    """Fixed orthonormal projection to k values, lifted back by its transpose.
+
+    Args:
+        shape: shape of one activation.
+        ratio: d / k at the cut; default: 8.
+        seed: seed of the projection.
+        projection: how R is drawn: haar, uniform or dct (no matrix); default: haar.
+        scale: orthonormal (the paper's, default), or jl, which multiplies by sqrt(d/k).
+        projection_seed: draw R as a run with this seed does, and everything else from
+            the run's own seed; default: the run's own.
+    """
 
     name = "lightsplit-f"
 
@@ -36,15 +50,26 @@ class LightSplitF(Codec):
         *,
         projection: str = "haar",
         scale: str = "orthonormal",
+        projection_seed: int | None = None,
     ) -> None:
         size = size_of(tuple(shape))
         super().__init__(shape, reduced_size(size, ratio))
         drawn = PROJECTIONS.create(
-            projection, size=size, code_size=self.code_size, seed=seed, scale=scale
+            projection,
+            size=size,
+            code_size=self.code_size,
+            seed=seed if projection_seed is None else run_projection(projection_seed),
+            scale=scale,
         )
         self.fingerprint = drawn.fingerprint
         self.encoder = ProjectingEncoder(self.shape, drawn)
         self.decoder = LiftingDecoder(self.shape, drawn)
+
+    @classmethod
+    def check_options(cls, options: Mapping[str, Any]) -> None:
+        """Raise ConfigError if an option is out of range, before the codec is built."""
+        super().check_options(options)
+        check_projection(options)
 
 
 class ProjectingEncoder(Encoder):
@@ -72,4 +97,4 @@ class LiftingDecoder(Decoder):
     def forward(self, code: Code) -> Tensor:
         """Return the lifted activations."""
         lifted = self.projection.lift(code.values)
-        return lifted.view(len(lifted), *self.shape)
+        return lifted.view(lifted.shape[0], *self.shape)

@@ -3,10 +3,13 @@
     activation ──flatten──Rᵀ──► values (B, k)
     values ──Linear(k, m)──BatchNorm──ReLU──Linear(m, d)──reshape──► (B, *shape)
 
-The paper's equation writes no biases, its parameter counts include them in both
-layers: so do we. BatchNorm makes the decoder depend on the whole batch in training,
-and torch refuses a training batch of one sample.
+The paper's equation has no biases, but its parameter counts include them in both
+layers, so we have them too. In training, BatchNorm makes the decoder depend on the
+whole batch, and torch refuses a training batch of one sample.
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -21,16 +24,31 @@ from lightsplit.codecs.base import (
 )
 from lightsplit.codecs.lightsplit_f import ProjectingEncoder
 from lightsplit.codecs.projections import PROJECTIONS
+from lightsplit.codecs.projections.base import check_projection, run_projection
 from lightsplit.errors import ConfigError
+
+MOST_HIDDEN = 65_536
 
 
 @CODECS.register("lightsplit-l")
 class LightSplitL(Codec):
-    """Fixed orthonormal projection to k values, lifted back by a trained MLP."""
+    """Fixed orthonormal projection to k values, lifted back by a trained MLP.
+
+    Args:
+        shape: shape of one activation.
+        ratio: d / k at the cut; default: 8.
+        seed: seed of the projection.
+        projection: how R is drawn: haar, uniform or dct (no matrix); default: haar.
+        scale: orthonormal (the paper's, default), or jl, which multiplies by sqrt(d/k).
+        projection_seed: draw R as a run with this seed does, and everything else from
+            the run's own seed; default: the run's own.
+        hidden: width m of the trained lift-back; default: the task's own, or 128.
+    """
 
     name = "lightsplit-l"
+    has_trained_lift = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         shape: tuple[int, ...],
         ratio: float = 8.0,
@@ -38,22 +56,34 @@ class LightSplitL(Codec):
         *,
         projection: str = "haar",
         scale: str = "orthonormal",
+        projection_seed: int | None = None,
         hidden: int = 128,
     ) -> None:
         size = size_of(tuple(shape))
         super().__init__(shape, reduced_size(size, ratio))
-        if hidden < 1:
-            raise ConfigError(f"hidden must be at least 1, got {hidden}")
+        _check_hidden(hidden)
         drawn = PROJECTIONS.create(
-            projection, size=size, code_size=self.code_size, seed=seed, scale=scale
+            projection,
+            size=size,
+            code_size=self.code_size,
+            seed=seed if projection_seed is None else run_projection(projection_seed),
+            scale=scale,
         )
         self.fingerprint = drawn.fingerprint
         self.encoder = ProjectingEncoder(self.shape, drawn)
         self.decoder = TrainedDecoder(self.shape, self.code_size, hidden)
 
+    @classmethod
+    def check_options(cls, options: Mapping[str, Any]) -> None:
+        """Raise ConfigError if an option is out of range, before the codec is built."""
+        super().check_options(options)
+        check_projection(options)
+        if "hidden" in options:
+            _check_hidden(options["hidden"])
+
 
 class TrainedDecoder(Decoder):
-    """Lifts each code by an MLP with one hidden layer of ``hidden`` values."""
+    """Lifts each code with an MLP that has one hidden layer of ``hidden`` values."""
 
     def __init__(self, shape: tuple[int, ...], code_size: int, hidden: int) -> None:
         super().__init__()
@@ -70,4 +100,9 @@ class TrainedDecoder(Decoder):
         """Return the lifted activations."""
         check_rows(code.values, (self.code_size,))
         lifted: Tensor = self.layers(code.values)
-        return lifted.view(len(lifted), *self.shape)
+        return lifted.view(lifted.shape[0], *self.shape)
+
+
+def _check_hidden(hidden: int) -> None:
+    if not 1 <= hidden <= MOST_HIDDEN:
+        raise ConfigError(f"hidden must be from 1 to {MOST_HIDDEN:,}, got {hidden}")

@@ -3,6 +3,9 @@
 activation (B, *shape) ──► values (B, *shape) ──► the same
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from torch import Tensor
 
 from lightsplit.codecs.base import (
@@ -21,7 +24,13 @@ from lightsplit.errors import ConfigError
 
 @CODECS.register("raw")
 class Raw(Codec):
-    """Sends the activation as it is; every other codec is measured against this."""
+    """Sends the activation as it is; every other codec is measured against this.
+
+    Args:
+        shape: shape of one activation.
+        ratio: must be 1.
+        seed: not used.
+    """
 
     name = "raw"
 
@@ -29,21 +38,27 @@ class Raw(Codec):
         self,
         shape: tuple[int, ...],
         ratio: float = 1.0,
-        seed: int = 0,  # noqa: ARG002  every codec takes one, this draws nothing
+        seed: int = 0,  # noqa: ARG002  every codec takes a seed, this one draws nothing
     ) -> None:
-        if ratio != 1:
-            raise ConfigError(f"raw does not compress: ratio must be 1, got {ratio}")
+        self.check_options({"ratio": ratio})
         super().__init__(shape, size_of(tuple(shape)))
         self.encoder = RawEncoder(self.shape)
         self.decoder = RawDecoder(self.shape)
 
+    @classmethod
+    def check_options(cls, options: Mapping[str, Any]) -> None:
+        """Raise ConfigError unless the ratio is 1."""
+        ratio = options.get("ratio", 1)
+        if ratio != 1:
+            raise ConfigError(f"raw does not compress: ratio must be 1, got {ratio}")
+
     def layout(self, batch_size: int) -> Layout:
-        """Return what a batch of ``batch_size`` samples puts on the wire."""
+        """Return the layout of the code of ``batch_size`` samples."""
         return Layout(TensorSpec((batch_size, *self.shape)))
 
 
 class RawEncoder(Encoder):
-    """Hands on activations of the right shape."""
+    """Passes activations on after checking their shape."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         super().__init__()
@@ -56,7 +71,7 @@ class RawEncoder(Encoder):
 
 
 class RawDecoder(Decoder):
-    """Hands on values of the right shape."""
+    """Passes values on after checking their shape."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         super().__init__()
@@ -65,6 +80,6 @@ class RawDecoder(Decoder):
     def forward(self, code: Code) -> Tensor:
         """Return a copy of the values."""
         check_rows(code.values, self.shape)
-        # A copy, because received values are a leaf of autograd, and a backbone that
-        # starts with an in-place operation (ReLU(inplace=True)) may not change a leaf.
+        # Received values are a leaf of autograd, and a backbone that starts with an
+        # in-place operation (ReLU(inplace=True)) may not change a leaf, hence a copy.
         return code.values.clone()

@@ -1,4 +1,4 @@
-"""Top-k: the k values of largest magnitude of each sample, and where they stood.
+"""Top-k: the k values of largest magnitude of each sample, and their places.
 
     activation (B, *shape) ──flatten──► values (B, k), side: places (B, k)
     zeros (B, d) ──values at their places──reshape──► (B, *shape)
@@ -28,7 +28,13 @@ from lightsplit.errors import CodecError
 
 @CODECS.register("topk")
 class TopK(Codec):
-    """Keeps the k values of largest magnitude and sends their places along."""
+    """Keeps the k values of largest magnitude and sends their places along.
+
+    Args:
+        shape: shape of one activation.
+        ratio: d / k at the cut; default: 8.
+        seed: not used.
+    """
 
     name = "topk"
 
@@ -36,7 +42,7 @@ class TopK(Codec):
         self,
         shape: tuple[int, ...],
         ratio: float = 8.0,
-        seed: int = 0,  # noqa: ARG002  every codec takes one, this draws nothing
+        seed: int = 0,  # noqa: ARG002  every codec takes a seed, this one draws nothing
     ) -> None:
         size = size_of(tuple(shape))
         super().__init__(shape, reduced_size(size, ratio))
@@ -44,7 +50,7 @@ class TopK(Codec):
         self.decoder = SparseDecoder(self.shape, self.code_size)
 
     def layout(self, batch_size: int) -> Layout:
-        """Return what a batch of ``batch_size`` samples puts on the wire."""
+        """Return the layout of the code of ``batch_size`` samples."""
         kept = (batch_size, self.code_size)
         places = TensorSpec(kept, _place_dtype(self.activation_size))
         return Layout(TensorSpec(kept), (places,))
@@ -64,13 +70,13 @@ class SparseEncoder(Encoder):
         check_rows(activation, self.shape)
         flat = activation.flatten(1)
         magnitude = flat.detach().abs()
-        # In ascending order, so that the order tells nothing and places compress well.
+        # Sort the places, so that their order reveals nothing and they compress well.
         places = magnitude.topk(self.code_size, sorted=False).indices.sort().values
         return Code(flat.gather(1, places), (places.to(self.place_dtype),))
 
 
 class SparseDecoder(Decoder):
-    """Puts the values back to their places among zeros."""
+    """Puts the values back in their places among zeros."""
 
     def __init__(self, shape: tuple[int, ...], code_size: int) -> None:
         super().__init__()
@@ -79,14 +85,14 @@ class SparseDecoder(Decoder):
         self.size = size_of(shape)
 
     def forward(self, code: Code) -> Tensor:
-        """Return activations that are zero but for the kept values."""
+        """Return activations that are zero except for the kept values."""
         check_rows(code.values, (self.code_size,))
-        zeros = code.values.new_zeros(len(code.values), self.size)
+        zeros = code.values.new_zeros(code.values.shape[0], self.size)
         lifted = zeros.scatter(1, self._places(code), code.values)
-        return lifted.view(len(lifted), *self.shape)
+        return lifted.view(lifted.shape[0], *self.shape)
 
     def _places(self, code: Code) -> Tensor:
-        """Return the places as torch's index type; they come from the other side."""
+        """Return the received places in torch's index type, after checking them."""
         if len(code.side) != 1 or code.side[0].shape != code.values.shape:
             raise CodecError("topk expects one place for each value")
         places = code.side[0].long()

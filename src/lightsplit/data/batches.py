@@ -2,29 +2,31 @@
 
     step ──► epoch = step // steps_per_epoch, position in it ──► (images, labels)
 
-The order of an epoch is drawn from (seed, "order", client, epoch) and from nothing that
-happened before, so that a run which starts again at step 700 sees there what the
-uninterrupted run saw.
+The order of an epoch is drawn from (seed, "order", client, epoch) and depends on no
+earlier event, so a run resumed at step 700 sees the same batch there as the
+uninterrupted run.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from lightsplit.data.base import Samples
+from lightsplit.data.augmentation import Augmentation, augmented
+from lightsplit.data.base import SampleSet
 from lightsplit.errors import ConfigError
 from lightsplit.seeding import numpy_generator
 
-Batch = tuple[Tensor, Tensor]
+Batch = tuple[Any, Any]  # inputs and labels of any nesting
 
 
 class StepBatches(ABC):
-    """Batches by step, without an end: after one epoch comes the next."""
+    """Batches by step, without an end: each epoch is followed by the next."""
 
-    __iter__ = None  # else Python would loop over the steps for ever
+    __iter__ = None  # otherwise Python would iterate over the steps forever
 
     steps_per_epoch: int
 
@@ -48,20 +50,22 @@ class Batches(StepBatches):
     """Batches of a client's samples, each sample once per epoch.
 
     An epoch is cut into ceil(n / ``batch_size``) batches whose sizes differ by at most
-    one: 65 samples by 64 are 33 and 32, not 64 and a single one, on which BatchNorm
-    could not train. (Only an odd number of samples by 2 must leave a single one.)
+    one: 65 samples by 64 give 33 and 32, not 64 and 1, because BatchNorm cannot train
+    on a single sample. (Only an odd number of samples by 2 leaves a single one.)
     """
 
     def __init__(
         self,
-        samples: Samples,
+        samples: SampleSet,
         indices: Tensor | Sequence[int],
         batch_size: int,
         *,
         seed: int,
         client: int,
+        augment: Sequence[Augmentation] = (),
     ) -> None:
         self.samples = samples
+        self.augment = tuple(augment)
         self.indices = torch.as_tensor(indices, dtype=torch.int64)
         if batch_size < 1:
             raise ConfigError(f"batch_size must be at least 1, got {batch_size}")
@@ -69,6 +73,7 @@ class Batches(StepBatches):
             raise ConfigError(f"client {client} has no samples")
         self.steps_per_epoch = math.ceil(len(self.indices) / batch_size)
         self._names = (seed, "order", client)
+        self._draws = (seed, "augment", client)
         self._epoch: int | None = None
         self._cuts: Sequence[Tensor] = ()
 
@@ -78,4 +83,8 @@ class Batches(StepBatches):
             shuffled = self.indices[torch.from_numpy(order)]
             self._cuts = torch.tensor_split(shuffled, self.steps_per_epoch)
             self._epoch = epoch
-        return self.samples.batch(self._cuts[position])
+        batch = self.samples.batch(self._cuts[position])
+        if not self.augment:
+            return batch
+        step = epoch * self.steps_per_epoch + position
+        return augmented(self.augment, batch, numpy_generator(*self._draws, step))

@@ -3,9 +3,9 @@
     CIFAR-10    label · 3072 bytes                   per image
     CIFAR-100   coarse label · fine label · 3072 bytes
 
-The 3072 bytes are 1024 red, 1024 green and 1024 blue, each 32 rows of 32. CIFAR-100
-gives its fine labels. Only the expected names are taken out of an archive, and each
-file gets its name when it is whole.
+The 3072 bytes are 1024 red, 1024 green and 1024 blue, each 32 rows of 32. The labels
+of CIFAR-100 are the fine ones. Only files with the expected names are unpacked, and
+each file gets its name once it is complete.
 """
 
 import shutil
@@ -27,7 +27,7 @@ PIXELS = 3 * 32 * 32
 
 @dataclass(frozen=True)
 class Layout:
-    """Where one of the two lies, and how a record of it begins."""
+    """Where one of the two datasets is published, and how its records begin."""
 
     name: str
     archive: str

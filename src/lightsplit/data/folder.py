@@ -1,11 +1,12 @@
-"""Where the data files lie, and how absent ones get there.
+"""The folder of the data files, and the download of missing ones.
 
     --data-dir, else LIGHTSPLIT_DATA, else the user's cache
     └── mnist/ · fashion-mnist/ · cifar10/ · cifar100/ · gtsrb/
 
-A file that is there is used as it is. An absent one is downloaded once from where it is
-published; it takes its name only after its MD5 was found right. A failed download ends
-in a MissingDataError that says what to put where: never in an error of the network.
+A file in the folder is used as it is. A missing file is downloaded once from its
+publisher and gets its name only after its MD5 has been checked. A failed download
+raises a MissingDataError that lists the files to put into the folder, never an error of
+the network.
 """
 
 import logging
@@ -14,10 +15,13 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
+import platformdirs
+
 from lightsplit.errors import MissingDataError
+from lightsplit.extras import require
 
 ADDRESSES = {
     "mnist": "https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -37,17 +41,15 @@ def data_folder(given: Path | None) -> Path:
         return Path(given).expanduser()
     if named := os.environ.get("LIGHTSPLIT_DATA"):
         return Path(named).expanduser()
-    import pooch
-
-    return Path(pooch.os_cache("lightsplit"))
+    return Path(platformdirs.user_cache_dir("lightsplit"))
 
 
 def fetch(folder: Path, dataset: str, files: Mapping[str, str]) -> None:
     """Download those of ``files`` (name to MD5) that ``folder`` does not hold yet."""
     for name in _absent(folder, files):
         try:
-            _download(ADDRESSES[dataset] + name, files[name], folder)
-        except (OSError, ValueError) as error:  # requests' errors are OSErrors
+            _download(dataset, name, md5=files[name], folder=folder)
+        except (OSError, ValueError) as error:  # the errors of requests are OSErrors
             reason = _reason(error, ADDRESSES[dataset])
             message = _missing(folder, dataset, _absent(folder, files), reason)
             raise MissingDataError(message) from None
@@ -55,7 +57,7 @@ def fetch(folder: Path, dataset: str, files: Mapping[str, str]) -> None:
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes the name ``path`` only when the block has succeeded."""
+    """Open a file that gets the name ``path`` only if the block succeeds."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
@@ -70,14 +72,14 @@ def _absent(folder: Path, names: Mapping[str, str]) -> list[str]:
     return [name for name in names if not (folder / name).exists()]
 
 
-def _download(url: str, md5: str, folder: Path) -> None:
-    import pooch
-
+def _download(dataset: str, name: str, *, md5: str, folder: Path) -> None:
+    purpose = f"downloading {dataset} to {folder}"
+    pooch: Any = require("pooch", extra="data", purpose=purpose)
     with _quiet(pooch.get_logger()):
         pooch.retrieve(
-            url,
+            ADDRESSES[dataset] + name,
             known_hash=f"md5:{md5}",
-            fname=url.rpartition("/")[2],
+            fname=name,
             path=folder,
             downloader=pooch.HTTPDownloader(timeout=(CONNECT_SECONDS, READ_SECONDS)),
         )
@@ -94,7 +96,7 @@ def _quiet(logger: logging.Logger) -> Iterator[None]:
 
 
 def _reason(error: Exception, address: str) -> str:
-    """Say in a few words why a download failed."""
+    """Return the reason for a failed download in a few words."""
     from requests import exceptions
 
     host = urlsplit(address).netloc
@@ -110,7 +112,7 @@ def _missing(folder: Path, dataset: str, names: list[str], reason: str) -> str:
     lines = [
         f"{dataset}: {files} missing and could not be downloaded ({reason}):",
         *(f"  {folder / name}  from  {ADDRESSES[dataset]}{name}" for name in names),
-        "put what is missing there, choose another folder with --data-dir or "
+        "put the missing files there, choose another folder with --data-dir or "
         "LIGHTSPLIT_DATA, or use the dataset digits, which needs no download",
     ]
     return "\n".join(lines)

@@ -3,10 +3,10 @@
     published archives ──once──► gtsrb-32.npz ──► Samples
     x_train, x_test (N, 32, 32, 3) uint8 · y_train, y_test (N,) · tracks_train (N,)
 
-A track is some 30 frames of one sign; its number counts within its class. The training
-set is the final one (39,209 images). GTSRB-Training_fixed.zip, which torchvision takes,
-is the smaller one of the 2011 competition (26,640): it is used if it is the one at
-hand, but never downloaded.
+A track is about 30 frames of one sign; its number counts within its class. The training
+set is the final one (39,209 images). GTSRB-Training_fixed.zip, which torchvision uses,
+is the smaller set of the 2011 competition (26,640): it is used if it is already in the
+folder, but never downloaded.
 """
 
 import csv
@@ -22,6 +22,7 @@ import numpy as np
 from lightsplit.data.base import DATASETS, Dataset, Samples, checked_samples
 from lightsplit.data.folder import data_folder, fetch, written_whole
 from lightsplit.errors import DataError
+from lightsplit.extras import require
 
 CLASSES = 43
 SIDE = 32
@@ -44,17 +45,17 @@ DAMAGE = (
     OSError,
     ValueError,
     EOFError,
-    RuntimeError,  # zipfile: a password or a method that it does not know
+    RuntimeError,  # zipfile: a password, or an unknown method
     zipfile.BadZipFile,
     zlib.error,
 )
 
 
 class Sign(NamedTuple):
-    """One row of a published table: a picture, where in it the sign is, and its kind.
+    """One row of a published table: a picture, the box of its sign, and the class.
 
-    The right and lower edges of the box are the first pixels outside: so read, the
-    margin around a sign is the same on both sides.
+    The right and lower edges of the box are the first pixels outside it: read like
+    this, a sign has the same margin on all sides.
     """
 
     picture: str
@@ -64,7 +65,7 @@ class Sign(NamedTuple):
 
 @DATASETS.register("gtsrb")
 def gtsrb(data_dir: Path | None = None) -> Dataset:
-    """Return GTSRB: traffic signs of 43 kinds, 32 × 32 × 3."""
+    """Return GTSRB: traffic signs of 43 classes, 32 × 32 × 3."""
     folder = data_folder(data_dir) / "gtsrb"
     path = folder / FILE
     if not path.exists():
@@ -75,7 +76,7 @@ def gtsrb(data_dir: Path | None = None) -> Dataset:
 
 
 def build(folder: Path) -> None:
-    """Write gtsrb-32.npz from the published archives, fetching those not there."""
+    """Write gtsrb-32.npz from the published archives; fetch the missing ones."""
     training = _training_archive(folder)
     fetch(folder, "gtsrb", {name: MD5[name] for name in (training, TEST, TEST_LABELS)})
     train_signs = _signs(folder / training)
@@ -130,9 +131,9 @@ def _training_archive(folder: Path) -> str:
 
 
 def _signs(path: Path, pictures_in: str | None = None) -> list[Sign]:
-    """Return the rows of all tables GT-*.csv of an archive, tables by name.
+    """Return the rows of all tables GT-*.csv of an archive, sorted by table name.
 
-    The pictures lie beside their table, or else in the folder ``pictures_in``.
+    The pictures are beside their table, or in the folder ``pictures_in`` if given.
     """
     signs: list[Sign] = []
     try:
@@ -158,7 +159,9 @@ def _rows(text: str, folder: str) -> Iterator[Sign]:
         )
         label = int(row["ClassId"])
         if not 0 <= label < CLASSES:
-            raise ValueError(f"class {label} of {row['Filename']} is not below 43")
+            raise ValueError(
+                f"expected a class below 43 for {row['Filename']}, got {label}"
+            )
         picture = f"{folder}/{row['Filename']}"
         yield Sign(picture, (left, top, right, bottom), label)
 
@@ -177,16 +180,15 @@ def _pictures(path: Path, signs: list[Sign]) -> Array:
 
 
 def _cut_out(picture: bytes, sign: Sign) -> Array:
-    from PIL import Image
-
-    with Image.open(io.BytesIO(picture)) as image:
+    pillow: Any = require("PIL.Image", extra="data", purpose="reading gtsrb")
+    with pillow.open(io.BytesIO(picture)) as image:
         left, top, right, bottom = sign.box
         if not (0 <= left < right <= image.width and 0 <= top < bottom <= image.height):
             raise ValueError(
-                f"the sign of {sign.picture} is at {sign.box}, outside {image.size}"
+                f"{sign.picture} has its sign at {sign.box}, outside {image.size}"
             )
         sized = image.convert("RGB").crop(sign.box)
-        return np.asarray(sized.resize((SIDE, SIDE), Image.Resampling.BILINEAR))
+        return np.asarray(sized.resize((SIDE, SIDE), pillow.Resampling.BILINEAR))
 
 
 def _track(sign: Sign) -> int:

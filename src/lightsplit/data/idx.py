@@ -1,4 +1,4 @@
-"""MNIST and Fashion-MNIST in the IDX format they are published in, packed or not.
+"""MNIST and Fashion-MNIST in their published IDX format, compressed or not.
 
 magic (00 00 08 ndim) · ndim sizes · bytes          all integers big-endian, 4 bytes
 """
@@ -49,7 +49,7 @@ def fashion_mnist(data_dir: Path | None = None) -> Dataset:
 
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray[Any, Any]:
-    """Return the bytes of an IDX file as an array with that many dimensions."""
+    """Return the bytes of an IDX file as an array with ``dimensions`` dimensions."""
     try:
         raw = path.read_bytes()
         raw = gzip.decompress(raw) if path.suffix == ".gz" else raw

@@ -1,4 +1,4 @@
-"""Batches by the number of the step, out of the user's own DataLoader."""
+"""Batches of the user's own DataLoader, by the number of the step."""
 
 import random
 from collections.abc import Iterable, Iterator
@@ -19,8 +19,8 @@ class LoaderBatches(StepBatches):
 
     The loader draws from generators seeded for the epoch (torch's, NumPy's and Python's
     global ones, and its own ``generator`` if it has one); between its batches the
-    global ones are as if it had drawn nothing. A later step is reached by passing over
-    those before it, an earlier one by starting its epoch again.
+    global generators are as if the loader had drawn nothing. To reach a later step, the
+    batches before it are skipped; to reach an earlier step, its epoch starts again.
     """
 
     def __init__(self, loader: Iterable[Any], *, seed: int, client: int) -> None:
@@ -28,7 +28,7 @@ class LoaderBatches(StepBatches):
             self.steps_per_epoch = len(loader)  # type: ignore[arg-type]
         except TypeError:
             raise ConfigError(
-                f"the loader of client {client} must have a length, "
+                f"the loader of client {client} must have a length, but "
                 f"{type(loader).__name__} has none"
             ) from None
         if self.steps_per_epoch < 1:
@@ -59,7 +59,7 @@ class LoaderBatches(StepBatches):
         self._epoch = epoch
 
     def _next(self) -> Any:
-        # An iteration that failed is started again, not continued.
+        # After a failure the iteration starts again; it is not continued.
         epoch, self._epoch = self._epoch, None
         try:
             with self._randomness.in_use():
@@ -77,8 +77,8 @@ class LoaderBatches(StepBatches):
 class _Randomness:
     """The states of the global generators on the CPU, kept between uses.
 
-    They are swapped around each use, not held by one ``with`` around the iteration:
-    that would stay open, and govern the training, between two batches.
+    They are swapped in around each use. A single ``with`` around the whole iteration
+    would stay open between two batches and govern the training.
     """
 
     def __init__(self, seed: int) -> None:
@@ -90,7 +90,7 @@ class _Randomness:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Run the block with these states; then put those from outside back."""
+        """Run the block with these states, then restore the outer ones."""
         outside = _global_states()
         _set_global_states(self._states)
         try:
@@ -124,7 +124,7 @@ def _own_generators(loader: object) -> list[torch.Generator]:
 def _pair(batch: Any) -> Batch:
     if not isinstance(batch, tuple | list) or len(batch) != 2:
         raise DataError(
-            f"a loader must give pairs (x, y), got {type(batch).__name__}"
+            f"a loader must yield pairs (x, y), got {type(batch).__name__}"
             + (f" of {len(batch)}" if isinstance(batch, tuple | list) else "")
         )
     return batch[0], batch[1]

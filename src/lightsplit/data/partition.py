@@ -1,13 +1,13 @@
-"""Who holds which samples: evenly at random, or with skewed labels.
+"""The distribution of samples among clients: even at random, or with skewed labels.
 
 The skew is the usual one (Li et al. 2022, arXiv:2102.02079): the samples of each class
 go to the clients in proportions drawn from Dirichlet(α). Common code redraws until
-every client has enough, which for a small α may never end. Here the draw stands, and
-clients that came out short get random samples of those that hold the most.
+every client has enough, which may never happen for a small α. Here the first draw
+stands, and clients with too few samples get random samples from the largest ones.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -18,41 +18,41 @@ from lightsplit.errors import ConfigError
 from lightsplit.seeding import numpy_generator
 
 MINIMUM = 2  # BatchNorm cannot train on a single sample
-LARGEST_ALPHA = 1e100  # shares are all but equal; far above, their sum overflows
+LARGEST_ALPHA = 1e100  # shares are almost equal; far above, their sum overflows
 
 Array = np.ndarray[Any, Any]
 
 
 def partition(
-    labels: Tensor,
+    samples: Sized,
     clients: int,
     *,
     alpha: float | None,
     seed: int,
     minimum: int = MINIMUM,
 ) -> list[Tensor]:
-    """Return for each client the indices, in order, of the samples that it holds.
+    """Return the sorted indices of the samples that each client holds.
 
     Args:
-        labels: one label per sample.
-        clients: how many hold the data.
-        alpha: None gives everyone a random part of the same size, to within one;
-            else the smaller α, the fewer classes a client has.
+        samples: anything with a length; with ``alpha``, the label of every sample.
+        clients: the number of clients.
+        alpha: None gives every client a random part of the same size, to within one; a
+            smaller α gives each client fewer classes.
         seed: the same seed gives the same parts.
-        minimum: how many samples every client has at least.
+        minimum: the least number of samples of a client.
     """
-    _check(len(labels), clients, alpha, minimum)
+    _check(len(samples), clients, alpha, minimum)
     generator = numpy_generator(seed, "partition")
     if alpha is None:
-        parts = np.array_split(generator.permutation(len(labels)), clients)
+        parts = np.array_split(generator.permutation(len(samples)), clients)
     else:
-        parts = _skewed(labels.cpu().numpy(), clients, alpha, generator)
+        parts = _skewed(np.asarray(samples), clients, alpha, generator)
         parts = _topped_up(parts, minimum, generator)
     return [torch.from_numpy(np.sort(part).astype(np.int64)) for part in parts]
 
 
 def label_histogram(labels: Tensor, parts: Sequence[Tensor], classes: int) -> Tensor:
-    """Return how many samples of each class each client holds, (clients, classes)."""
+    """Return the number of samples per client and class, (clients, classes)."""
     if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
         raise ConfigError(
             f"labels must lie between 0 and {classes - 1}, "
@@ -91,7 +91,7 @@ def _skewed(
 def _topped_up(
     parts: list[Array], minimum: int, generator: np.random.Generator
 ) -> list[Array]:
-    """Move samples, one at a time, from the largest part to those below the minimum."""
+    """Move single samples from the largest part to the parts below the minimum."""
     held = [part.tolist() for part in parts]
     sizes = np.array([len(part) for part in held])
     for client in np.flatnonzero(sizes < minimum):

@@ -1,4 +1,4 @@
-"""The backdoor part of an experiment: who plants what, who watches, if it works."""
+"""Backdoors of an experiment: malicious clients, the guard, and the success rate."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,40 +6,43 @@ from typing import Any
 from lightsplit.backdoors import (
     TRIGGERS,
     EvidenceCollector,
-    MessageReading,
     PoisonedBatches,
     Trials,
     Trigger,
     check_collectable,
     make_detectors,
 )
-from lightsplit.experiments.config import FACTS, Experiment
+from lightsplit.deployment.worker import Source
+from lightsplit.errors import ConfigError
+from lightsplit.experiments.config import Experiment
 from lightsplit.protocol import Contract
+from lightsplit.runs import Guard, evaluate
+from lightsplit.runs.evaluation import LabelledBatches
 from lightsplit.runtime import Client, Server
-from lightsplit.training import Guard, evaluate
-from lightsplit.training.evaluation import LabelledBatches
-from lightsplit.training.worker import Source
 
 
 def make_trigger(experiment: Experiment) -> Trigger:
     """Return the trigger for the dataset's images."""
-    shape, classes = FACTS[experiment.dataset]
+    if experiment.backdoor is None:
+        raise ConfigError("a backdoor needs a trigger; choose one with --trigger")
+    task = experiment.make_task()
     return TRIGGERS.create(
-        experiment.trigger,
-        target=experiment.target_class,
-        classes=classes,
-        image_shape=shape,
+        experiment.backdoor.trigger,
+        target=experiment.backdoor.target_class,
+        classes=task.class_count,
+        image_shape=task.image_shape,
     )
 
 
 def poisoned(experiment: Experiment, batches: Source, client: int) -> Source:
-    """Return the client's batches, poisoned if it is one of the malicious ones."""
-    if client not in experiment.malicious_indices():
+    """Return the client's batches, poisoned if the client is malicious."""
+    backdoor = experiment.backdoor
+    if backdoor is None or client not in experiment.malicious_indices():
         return batches
     return PoisonedBatches(
         batches,
         make_trigger(experiment),
-        experiment.poison_ratio,
+        backdoor.poison_ratio,
         seed=experiment.seed,
         client=client,
     )
@@ -48,40 +51,33 @@ def poisoned(experiment: Experiment, batches: Source, client: int) -> Source:
 def make_guard(
     experiment: Experiment, server: Server, contract: Contract
 ) -> Guard | None:
-    """Return what watches the clients, if anything does."""
+    """Return the guard that watches the clients; None without a detector."""
     if not experiment.detector:
         return None
-    detectors = make_detectors(
-        experiment.detectors(),
-        clients=experiment.clients,
-        **experiment.detector_options(),
-    )
+    detectors = make_detectors(experiment.detector, clients=experiment.owners.clients)
     needs = frozenset().union(*(detector.needs for detector in detectors))
-    reading = MessageReading(
-        server.side.codec, server.side.output_codec, server.formats
-    )
-    check_collectable(needs, contract, reading)
+    check_collectable(needs, contract, server.wire)
     backbone = server.side.modules["backbone"]
     return Guard(
         detectors,
-        EvidenceCollector(needs, reading, backbone),
+        EvidenceCollector(needs, server.wire, backbone),
         backbone,
-        on_flag=experiment.on_flag,
-        every=experiment.detect_every,
+        on_flag=experiment.guard.on_flag,
+        every=experiment.guard.every or 0,
     )
 
 
 def measure_backdoor(
     experiment: Experiment, clients: Sequence[Client], test: LabelledBatches
 ) -> dict[str, Any] | None:
-    """Return how often the trigger works on the test set, in words of record.json."""
-    if not experiment.trigger:
+    """Return the trigger's success rate on the test set, as record.json has it."""
+    if experiment.backdoor is None:
         return None
     trigger = make_trigger(experiment)
     unmarked = Trials(test, trigger, is_marked=False)
     return {
-        "trigger": experiment.trigger,
-        "target_class": experiment.target_class,
+        "trigger": experiment.backdoor.trigger,
+        "target_class": experiment.backdoor.target_class,
         "malicious_clients": list(experiment.malicious_indices()),
         "trials": sum(len(labels) for _, labels in unmarked),
         "success_rate": success_rate(clients, Trials(test, trigger)),
@@ -91,7 +87,7 @@ def measure_backdoor(
 
 
 def success_rate(clients: Sequence[Client], trials: LabelledBatches) -> float | None:
-    """Return how many trials end in the target class; None if there are none."""
+    """Return the share of trials classified as the target; None without trials."""
     if not any(True for _ in trials):
         return None
-    return evaluate(clients, trials).accuracy
+    return evaluate(clients, trials).figures["accuracy"]

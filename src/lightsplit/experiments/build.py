@@ -1,4 +1,4 @@
-"""A run in one process: every part of an experiment, in place."""
+"""A run in one process: all parts of an experiment, connected."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +14,16 @@ from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.cuts import make_cuts
 from lightsplit.experiments.inspection import make_hijacker, make_inspector
 from lightsplit.protocol import Contract
+from lightsplit.runs import EVALUATION_BATCH, Scoring
 from lightsplit.runtime import Client
+from lightsplit.simulation import Trainer
 from lightsplit.splitting import SplitModel
-from lightsplit.training import EVALUATION_BATCH, Trainer
 from lightsplit.transports import ByteMeter, through
 
 
 @dataclass(frozen=True)
 class Job:
-    """An experiment with every part in place, ready to run."""
+    """An experiment with all its parts connected, ready to run."""
 
     experiment: Experiment
     trainer: Trainer
@@ -31,12 +32,14 @@ class Job:
     codec: Codec
     output_codec: OutputCodec | None
     dataset: Dataset
-    held: list[Tensor]  # which training samples each client has
+    held: list[Tensor]  # indices of the training samples of each client
     hijacker: FeatureSpaceHijacker | None = None
 
     @property
-    def histogram(self) -> Tensor:
-        """Training samples by client (row) and class (column)."""
+    def histogram(self) -> Tensor | None:
+        """Training samples by client (row) and class (column); None without classes."""
+        if self.dataset.classes is None:
+            return None
         return label_histogram(
             self.dataset.train.labels, self.held, self.dataset.classes
         )
@@ -47,7 +50,7 @@ class Job:
         return pieces.TestBatches(self.dataset.test, EVALUATION_BATCH)
 
     def witnesses(self) -> list[Client]:
-        """Return the honest clients, one if they share a head, past the meter."""
+        """Return the honest clients (one if they share a head), bypassing the meter."""
         malicious = self.experiment.malicious_indices()
         honest = [c for c in self.trainer.clients if c.index not in malicious]
         chosen = honest or list(self.trainer.clients)
@@ -72,7 +75,7 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
     ]
     pieces.check_single_samples(batches, [parts.whole, codec.encoder, codec.decoder])
     meter = ByteMeter()
-    meter.add("setup", experiment.clients * len(contract.to_json().encode()))
+    meter.add("setup", experiment.owners.clients * len(contract.to_json().encode()))
     server = pieces.make_server(experiment, cuts)
     sides = pieces.make_client_sides(experiment, cuts)
     guard = make_guard(experiment, server, contract)
@@ -95,9 +98,10 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
         schedule=pieces.make_schedule(experiment, batches),
         meter=meter,
         test=pieces.TestBatches(dataset.test, EVALUATION_BATCH),
-        eval_every=experiment.eval_every,
-        patience=experiment.patience,
+        eval_every=experiment.training.eval_every or 0,
+        patience=experiment.training.patience or 0,
         guard=guard,
+        scoring=Scoring.of(experiment.make_task()),
     )
     return Job(
         experiment,
@@ -113,10 +117,12 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
 
 
 def split_data(experiment: Experiment, dataset: Dataset) -> list[Tensor]:
-    """Return which samples each client holds."""
+    """Return the indices of the samples that each client holds."""
+    alpha = experiment.owners.alpha
+    skew = None if alpha == "iid" else alpha
     return partition(
-        dataset.train.labels,
-        experiment.clients,
-        alpha=experiment.alpha or None,
+        dataset.train if skew is None else dataset.train.labels,
+        experiment.owners.clients,
+        alpha=skew,
         seed=experiment.seed,
     )

@@ -1,28 +1,32 @@
-"""What a run will send, from shapes alone: no data, no training.
+"""A forecast of the bytes of a run, from shapes alone: no data, no training.
 
     schedule ──► (client, step, batch size) ──► messages without numbers ──► ByteMeter
 
-The messages are real ones whose tensors have a shape and no memory (torch's ``meta``
-device), counted by the meter that counts a run: the two agree to the byte. Samples are
-dealt out evenly, as in an IID partition; with skewed labels the payloads stay the same
-and only hand-offs and framing move. Early stopping cannot be foreseen.
+The messages are real messages whose tensors have a shape and no memory (torch's
+``meta`` device). The meter of a run counts them, so forecast and run agree to the byte.
+Samples are distributed evenly, as in an IID partition; with skewed labels the payloads
+stay the same and only hand-offs and framing change. Early stopping is ignored.
 """
 
 import math
 from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from torch import Tensor
 
-from lightsplit.codecs import Code, Codec, Layout, OutputCodec, TensorSpec
+from lightsplit.codecs import Code, TensorSpec
 from lightsplit.errors import ConfigError
 from lightsplit.experiments import pieces
-from lightsplit.experiments.config import FACTS, Experiment, make_experiment
-from lightsplit.experiments.cuts import Cuts, make_formats, plan_cuts
-from lightsplit.experiments.record import raw_step_bytes
-from lightsplit.formats import WireFormats
+from lightsplit.experiments.certificate import code_bits
+from lightsplit.experiments.config import Experiment
+from lightsplit.experiments.cuts import make_formats, plan_cuts
+from lightsplit.experiments.planned_parts import (
+    hand_off_bytes,
+    planned_parts,
+    result_shape,
+)
+from lightsplit.experiments.raw_traffic import raw_step_bytes, raw_total_bytes
 from lightsplit.protocol import (
     STEP_KINDS,
     CodeGradient,
@@ -31,33 +35,24 @@ from lightsplit.protocol import (
     OutputMessage,
     Reply,
     Request,
+    Wire,
 )
-from lightsplit.runtime import HandOff
-from lightsplit.splitting import SplitModel
-from lightsplit.training import EVALUATION_BATCH, Progress
+from lightsplit.runs import EVALUATION_BATCH, Progress
 from lightsplit.transports import ByteMeter
-
-# Published training and test images; what is really there may be less.
-SIZES = {
-    "digits": (1437, 360),
-    "mnist": (60000, 10000),
-    "fashion-mnist": (60000, 10000),
-    "cifar10": (50000, 10000),
-    "cifar100": (50000, 10000),
-    "gtsrb": (39209, 12630),
-}
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """The bytes of a run before it is run.
+    """The bytes of a run, known before it starts.
 
     Attributes:
         activation_size, code_size, output_size: values per sample (d, k, and of u).
-        samples: trained on, over all epochs.
-        steps: of all clients.
-        bytes: by kind, as in record.json.
-        raw_step_bytes: of all messages of all steps with the raw codec in fp32.
+        samples: number of samples trained on, over all epochs.
+        steps: number of steps of all clients.
+        bytes: bytes by kind, as in record.json.
+        raw_step_bytes: bytes of all messages of all steps with the raw codec in fp32.
+        raw_total_bytes: bytes of the whole run with raw activations, outputs and heads.
+        code_bits: bits of one sample's code as it travels.
     """
 
     activation_size: int
@@ -67,6 +62,8 @@ class Traffic:
     steps: int
     bytes: dict[str, int]
     raw_step_bytes: int
+    raw_total_bytes: float
+    code_bits: int
 
     @property
     def step_bytes(self) -> int:
@@ -74,72 +71,92 @@ class Traffic:
         return sum(self.bytes[kind] for kind in (*STEP_KINDS, "labels"))
 
     @property
-    def step_ratio(self) -> float:
-        """Raw fp32 over ours, all messages of a step counted."""
-        return self.raw_step_bytes / self.step_bytes
+    def step_ratio(self) -> float | None:
+        """The step ratio: raw fp32 over ours; None where no message is sent."""
+        return self.raw_step_bytes / self.step_bytes if self.step_bytes else None
+
+    @property
+    def total_ratio(self) -> float:
+        """The total ratio: raw fp32 over ours, over everything that crosses."""
+        return self.raw_total_bytes / self.bytes["total"]
 
 
 def foresee_traffic(
-    experiment: Experiment, *, samples: int = 0, test_samples: int = 0
+    experiment: Experiment,
+    *,
+    samples: int | None = None,
+    test_samples: int | None = None,
 ) -> Traffic:
-    """Return what ``experiment`` will send.
+    """Return the traffic that ``experiment`` will cause.
 
     Args:
-        experiment: to be run.
-        samples: for training; 0 is the published number.
-        test_samples: for evaluation; 0 is the published number.
+        experiment: the experiment to forecast.
+        samples: training samples; None takes the dataset's published number.
+        test_samples: test samples; None takes the published number, or none where no
+            number is published.
     """
     train = _training_samples(experiment, samples)
     test = count_test_samples(experiment, test_samples)
-    parts = _parts(experiment.dataset, experiment.model, experiment.cut)
-    cuts = plan_cuts(experiment, parts)
+    cuts = plan_cuts(experiment, planned_parts(experiment))
     codec, contract = cuts.codec, cuts.contract
     course = _follow(experiment, train)
-    messages = _Messages(cuts, make_formats(experiment), FACTS[experiment.dataset][1])
-    meter = messages.meter(course, test)
-    meter.add("setup", experiment.clients * len(contract.to_json().encode()))
-    if experiment.heads == "shared":
-        meter.add("hand_off", 2 * course.changes * _hand_off_bytes(experiment, cuts))
+    wire = Wire(codec, cuts.output_codec, make_formats(experiment))
+    meter = ByteMeter()
+    if codec.is_sent:
+        messages = _Messages(
+            wire,
+            result_shape(experiment),
+            has_gradients=experiment.split.gradients == "all",
+        )
+        meter = messages.meter(course, test)
+    meter.add("setup", experiment.owners.clients * len(contract.to_json().encode()))
+    if experiment.owners.heads == "shared":
+        meter.add("hand_off", 2 * course.changes * hand_off_bytes(experiment, cuts))
     progress = Progress(samples=course.samples, steps=course.steps)
+    counts, raw_steps = meter.by_kind(), raw_step_bytes(progress, contract)
     return Traffic(
         activation_size=codec.activation_size,
-        code_size=codec.code_size,
+        code_size=codec.code_size if codec.is_sent else 0,
         output_size=math.prod(contract.output_shape),
         samples=course.samples,
         steps=course.steps,
-        bytes=meter.by_kind(),
-        raw_step_bytes=raw_step_bytes(progress, contract),
+        bytes=counts,
+        raw_step_bytes=raw_steps,
+        raw_total_bytes=raw_total_bytes(experiment, counts, raw_steps),
+        code_bits=code_bits(wire),
     )
 
 
-def count_test_samples(experiment: Experiment, available: int = 0) -> int:
-    """Return how many samples an evaluation classifies; 0 is the published number."""
-    count = available or _sizes(experiment)[1]
-    return min(count, experiment.test_limit or count)
+def count_test_samples(experiment: Experiment, available: int | None = None) -> int:
+    """Return the number of test samples; None takes the dataset's published number.
+
+    Where no number is published, evaluation is left out of a forecast.
+    """
+    is_known = available or experiment.make_task().sizes is not None
+    count = (available or _sizes(experiment)[1]) if is_known else 0
+    return min(count, experiment.task.test_limit or count)
 
 
 def _sizes(experiment: Experiment) -> tuple[int, int]:
-    train, test = SIZES[experiment.dataset]
-    if experiment.data_split == "pooled-halves":
+    task = experiment.make_task()
+    if task.sizes is None:
+        raise ConfigError(
+            f"{task.name} does not say how many samples it has; give --samples"
+        )
+    train, test = task.sizes
+    if experiment.task.data_split == "pooled-halves":
         return (train + test) // 2, (train + test + 1) // 2
     return train, test
 
 
-@lru_cache(maxsize=8)
-def _parts(dataset: str, model: str, cut: str) -> SplitModel:
-    """Return parts with whatever weights: many plans ask for the same model."""
-    settings = {"dataset": dataset, "model": model, "cut": cut}
-    return pieces.load_parts(make_experiment(settings))
-
-
 @dataclass
 class _Course:
-    """What happens in a run, as far as bytes depend on it.
+    """The events of a run, as far as bytes depend on them.
 
     Attributes:
-        exchanges: how many steps of each (batch size, client, step) there are, clients
-            and steps written with as many bytes being one.
-        evaluations: how often each (client, step) evaluates, likewise.
+        exchanges: the number of steps of each (batch size, client, step). Clients and
+            steps count as one if their numbers take equally many bytes on the wire.
+        evaluations: the number of evaluations of each (client, step), likewise.
         changes: how often another client takes over.
     """
 
@@ -150,18 +167,18 @@ class _Course:
     samples: int = 0
 
 
-def _training_samples(experiment: Experiment, samples: int) -> int:
+def _training_samples(experiment: Experiment, samples: int | None) -> int:
     count = samples or _sizes(experiment)[0]
-    count = min(count, experiment.train_limit or count)
-    if count < 2 * experiment.clients:
-        raise ConfigError(
-            f"{experiment.clients} clients need 2 samples each, got {count} in all"
-        )
+    count = min(count, experiment.task.train_limit or count)
+    if count < 2 * experiment.owners.clients:
+        clients = experiment.owners.clients
+        raise ConfigError(f"{clients} clients need 2 samples each, got {count} in all")
     return count
 
 
 def _follow(experiment: Experiment, samples: int) -> _Course:
-    """Go through the schedule of an even partition."""
+    """Walk through the schedule of an even partition."""
+    every = experiment.training.eval_every or 0
     batches = _batch_sizes(samples, experiment)
     schedule = pieces.make_schedule(experiment, batches)
     course, taken, previous = _Course(Counter(), Counter()), [0] * len(batches), None
@@ -175,27 +192,27 @@ def _follow(experiment: Experiment, samples: int) -> _Course:
             course.samples += size
         taken[client] += turn.steps
         course.steps += turn.steps
-        if schedule.is_evaluated(turn, course.steps, experiment.eval_every):
-            is_shared = experiment.heads == "shared"
+        if schedule.is_evaluated(turn, course.steps, every):
+            is_shared = experiment.owners.heads == "shared"
             for asked in [client] if is_shared else range(len(batches)):
                 course.evaluations[_as_wide(asked), _as_wide(taken[asked])] += 1
     return course
 
 
 def _batch_sizes(samples: int, experiment: Experiment) -> list[list[int]]:
-    """Return the sizes of the batches of each client in one epoch."""
-    shares = _split(samples, experiment.clients)
-    return [_split(n, math.ceil(n / experiment.batch_size)) for n in shares]
+    """Return the batch sizes of each client in one epoch."""
+    shares = _split(samples, experiment.owners.clients)
+    return [_split(n, math.ceil(n / experiment.training.batch_size)) for n in shares]
 
 
 def _split(count: int, parts: int) -> list[int]:
-    """Return ``count`` in parts that differ by at most one, the larger ones first."""
+    """Split ``count`` into parts that differ by at most one, the larger ones first."""
     each, more = divmod(count, parts)
     return [each + 1] * more + [each] * (parts - more)
 
 
 def _as_wide(number: int) -> int:
-    """Return the smallest number that takes as many bytes on the wire.
+    """Return the smallest number that takes equally many bytes on the wire.
 
     Example:
         >>> [_as_wide(n) for n in (0, 1, 127, 128, 20000)]
@@ -205,18 +222,19 @@ def _as_wide(number: int) -> int:
 
 
 class _Messages:
-    """Messages of the right shapes and no numbers."""
+    """Messages with the right shapes but without numbers."""
 
-    def __init__(self, cuts: Cuts, formats: WireFormats, classes: int) -> None:
-        self._codec = cuts.codec
-        self._output_codec = cuts.output_codec
-        self._formats = formats
-        self._classes = classes
+    def __init__(
+        self, wire: Wire, result: tuple[int, ...], *, has_gradients: bool
+    ) -> None:
+        self._has_gradients = has_gradients
+        self._wire = wire
+        self._result = result
 
     def meter(self, course: _Course, test_samples: int) -> ByteMeter:
-        """Return a meter that counted every message of ``course``."""
+        """Return a meter that has counted every message of ``course``."""
         whole, rest = divmod(test_samples, EVALUATION_BATCH)
-        tests = Counter({EVALUATION_BATCH: whole, rest: 1 if rest else 0})
+        tests = {EVALUATION_BATCH: whole} | ({rest: 1} if rest else {})
         meter = ByteMeter()
         for (size, client, step), times in course.exchanges.items():
             self._count(meter, self._step(size, client, step), times)
@@ -236,50 +254,37 @@ class _Messages:
             meter.add(kind, count * times)
 
     def _step(self, size: int, client: int, step: int) -> list[tuple[Request, Reply]]:
-        code, key = self._code(size), (client, step)
-        back, scales = self._gradient("code_gradient", self._codec, size)
-        if self._output_codec is None:
+        code, key = self._empty("code", size), (client, step)
+        back, scales = self._empty("code_gradient", size)
+        if self._wire.output_codec is None:
             labels = _empty(TensorSpec((size,), torch.int64))
             reply = CodeGradient(*key, back, 1.0, scales)
             return [(CodeMessage(*key, code, labels), reply)]
-        output = self._output(size, self._output_codec)
-        gradient = self._gradient("output_gradient", self._output_codec, size)
+        forward = (
+            CodeMessage(*key, code),
+            OutputMessage(*key, self._empty("output", size)),
+        )
+        if not self._has_gradients:
+            return [forward]
+        gradient = self._empty("output_gradient", size)
         return [
-            (CodeMessage(*key, code), OutputMessage(*key, output)),
+            forward,
             (OutputGradient(*key, *gradient), CodeGradient(*key, back, None, scales)),
         ]
 
     def _evaluation(self, size: int, client: int, step: int) -> tuple[Request, Reply]:
-        output = Code(_empty(TensorSpec((size, self._classes))))  # logits, as they are
-        if self._output_codec is not None:
-            output = self._output(size, self._output_codec)
-        request = CodeMessage(client, step, self._code(size), is_training=False)
+        code = self._empty("code", size)
+        if self._wire.output_codec is None:  # plain logits
+            output = Code(_empty(TensorSpec((size, *self._result))))
+        else:
+            output = self._empty("output", size)
+        request = CodeMessage(client, step, code, is_training=False)
         return request, OutputMessage(client, step, output)
 
-    def _code(self, size: int) -> Code:
-        return _empties(self._formats.layout("code", self._codec.layout(size)))
-
-    def _output(self, size: int, codec: OutputCodec) -> Code:
-        return _empties(self._formats.layout("output", codec.layout(size)))
-
-    def _gradient(self, kind: str, codec: Codec, size: int) -> Code:
-        values = codec.layout(size).values
-        return _empties(self._formats.gradient_layout(kind, codec, values))
-
-
-def _empties(layout: Layout) -> Code:
-    return Code(_empty(layout.values), tuple(map(_empty, layout.side)))
+    def _empty(self, kind: str, size: int) -> Code:
+        layout = self._wire.layout(kind, size)
+        return Code(_empty(layout.values), tuple(map(_empty, layout.side)))
 
 
 def _empty(spec: TensorSpec) -> Tensor:
     return torch.empty(spec.shape, dtype=spec.dtype, device="meta")
-
-
-def _hand_off_bytes(experiment: Experiment, cuts: Cuts) -> int:
-    """Return the bytes of a hand-off once the optimizer has made its slots."""
-    side = pieces.make_client_side(experiment, cuts)
-    hand_off = HandOff(side, experiment.hand_off, seed=experiment.seed)
-    for parameter in side.modules.parameters():
-        parameter.grad = torch.zeros_like(parameter)
-    side.update()
-    return hand_off.size_bytes(side)

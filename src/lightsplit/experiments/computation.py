@@ -1,27 +1,29 @@
-"""What a step costs each side: parameters, operations and memory, per codec.
+"""The cost of a step on each side: parameters, operations and memory, per codec.
 
     client: head · encoder ┄┄► decoder · backbone :server ┄┄► tail :client
 
-One tiny batch goes forward through the real modules. A hook on every convolution, dense
-layer and projection writes down its operations (a multiplication and an addition are
-two); backward they come once for the weights, if those are trained, and once for the
-input, if something before it is. Normalisation, pooling and activations are left out,
-as in torch's own counter, with which this agrees. What autograd keeps is counted as it
-is kept.
+One tiny batch goes forward and backward through the real modules, and torch's own
+counter counts the operations; a multiply-add counts as two. Normalisation, pooling,
+activations and other elementwise work are left out. The counter does not know Fourier
+transforms, so those of the ``dct`` projection are added. The memory that autograd keeps
+is counted at the moment when autograd keeps it.
 """
 
+import math
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
-from lightsplit.codecs import Projection
+from lightsplit.codecs import Code
 from lightsplit.experiments import pieces
-from lightsplit.experiments.config import FACTS, Experiment
+from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.cuts import make_cuts
+from lightsplit.nesting import repeated, to_device
 from lightsplit.runtime import ClientSide, ServerSide, Side
 
 _BATCH = 2  # BatchNorm cannot train on a single sample
@@ -29,14 +31,14 @@ _BATCH = 2  # BatchNorm cannot train on a single sample
 
 @dataclass
 class SideCost:
-    """What a step costs one side.
+    """The cost of a step on one side.
 
     Attributes:
-        parameters: trained or frozen.
-        forward_flops, backward_flops: per sample.
+        parameters: number of parameters, trained or frozen.
+        forward_flops, backward_flops: operations per sample.
         held_bytes: weights, running statistics and projections.
-        training_bytes: gradients and the optimizer's slots.
-        sample_bytes: what autograd keeps of each sample from forward to backward.
+        training_bytes: gradients and optimizer state.
+        sample_bytes: bytes per sample that autograd keeps from forward to backward.
     """
 
     parameters: int = 0
@@ -49,7 +51,7 @@ class SideCost:
 
 @dataclass
 class Computation:
-    """The cost of a step on both sides, and of what the codec adds to them."""
+    """The cost of a step on both sides, and the codec's part of it."""
 
     client: SideCost = field(default_factory=SideCost)
     server: SideCost = field(default_factory=SideCost)
@@ -58,14 +60,15 @@ class Computation:
 
 
 def measure_computation(experiment: Experiment) -> Computation:
-    """Return what a step of ``experiment`` costs, by one batch of two images."""
+    """Return the cost of a step of ``experiment``, measured on two samples."""
     cuts = make_cuts(experiment, pieces.load_parts(experiment))
     client = pieces.make_client_side(experiment, cuts)
     server = pieces.make_server(experiment, cuts).side
     cost = Computation()
-    shape = FACTS[experiment.dataset][0]
-    _run(cost, client, server, torch.zeros(_BATCH, *shape, device=_device(client)))
-    for side, total in ((client, cost.client), (server, cost.server)):
+    inputs = experiment.make_task().example_inputs()
+    _run(cost, client, server, to_device(repeated(inputs, _BATCH), _device(client)))
+    working = [(client, cost.client), (server, cost.server)]
+    for side, total in working if cuts.codec.is_sent else working[:1]:
         _add_modules(total, side.modules)
         total.training_bytes = _training_bytes(side)
     _add_modules(cost.encoder, cuts.codec.encoder)
@@ -74,61 +77,92 @@ def measure_computation(experiment: Experiment) -> Computation:
 
 
 def _run(
-    cost: Computation, client: ClientSide, server: ServerSide, inputs: Tensor
+    cost: Computation, client: ClientSide, server: ServerSide, inputs: Any
 ) -> None:
-    """Take one batch through both sides and count."""
+    """Take one batch through both sides and count its cost."""
     client.set_training(True)
     server.set_training(True)
-    encoder, decoder = client.codec.encoder, client.codec.decoder
-    with (
-        _hooked(client.modules, cost.client),
-        _hooked(server.modules, cost.server),
-        _hooked(encoder, cost.encoder),
-        _hooked(decoder, cost.decoder),
-    ):
-        with _kept(client, cost.client):
-            code = client.encode(inputs)
-        received = code._replace(values=code.values.detach().requires_grad_())
-        with _kept(server, cost.server):
-            output = server.forward(received)
+    _warm_up(client, server, inputs)
+    if not client.codec.is_sent:
+        with _forward(cost.client, client):
+            alone = client.decode(client.encode(inputs))
+        _count_backward(cost.client, alone)
+        return
+    with _forward(cost.client, client):
+        code = client.encode(inputs)
+    with _forward(cost.server, server):
+        output = server.forward(_leaf(code))
+    if client.has_tail:
+        with _forward(cost.client, client):
+            logits = client.decode(_leaf(output))
+        _count_backward(cost.client, logits)
+    _count_backward(cost.server, output.values)
+    _count_backward(cost.client, code.values)
+    activation: Tensor = client.modules["head"](inputs)
+    given = activation.detach().requires_grad_(activation.requires_grad)
+    _count_alone(cost.encoder, client.codec.encoder, given)
+    _count_alone(cost.decoder, client.codec.decoder, _leaf(code))
+
+
+def _warm_up(client: ClientSide, server: ServerSide, inputs: Any) -> None:
+    """Run both sides once: the other party's modules find their shapes in this pass.
+
+    That is not an operation of a step, but the counter would count it.
+    """
+    with torch.no_grad():
+        code = client.encode(inputs)
+        output = server.forward(code) if client.codec.is_sent else code
         if client.has_tail:
-            leaf = output.values.detach().requires_grad_()
-            with _kept(client, cost.client):
-                client.decode(output._replace(values=leaf))
+            client.decode(output)
+
+
+def _leaf(code: Code) -> Code:
+    """Return the code as its receiver has it: a leaf, where the gradient ends."""
+    return code._replace(values=code.values.detach().requires_grad_())
 
 
 @contextmanager
-def _hooked(module: nn.Module, total: SideCost) -> Iterator[None]:
-    """Add the operations of every layer in ``module`` that runs meanwhile."""
-
-    def count(layer: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
-        flops = _flops(layer, output)
-        values = inputs[0] if isinstance(inputs[0], Tensor) else inputs[0].values
-        is_trained = any(p.requires_grad for p in layer.parameters(recurse=False))
-        total.forward_flops += flops
-        total.backward_flops += flops * (is_trained + values.requires_grad)
-
-    with ExitStack() as stack:
-        for layer in module.modules():
-            stack.callback(layer.register_forward_hook(count).remove)
+def _forward(total: SideCost, side: Side) -> Iterator[None]:
+    """Add the operations of a forward pass and the memory that autograd keeps."""
+    with _counter() as counter, _kept(total, side):
         yield
+    total.forward_flops += counter.get_total_flops() // _BATCH
 
 
-def _flops(layer: nn.Module, output: Any) -> int:
-    """Return the operations of one layer itself on one sample."""
-    projection = getattr(layer, "projection", None)
-    if isinstance(projection, Projection):
-        return projection.flops
-    if isinstance(layer, nn.Conv2d):
-        return int(2 * layer.weight[0].numel() * output[0].numel())
-    if isinstance(layer, nn.Linear):
-        return int(2 * layer.in_features * output[0].numel())
-    return 0
+def _count_backward(total: SideCost, result: Tensor) -> None:
+    """Add the operations of the backward pass from ``result``."""
+    if result.requires_grad:
+        with _counter() as counter:
+            result.backward(torch.ones_like(result))  # type: ignore[no-untyped-call]
+        total.backward_flops += counter.get_total_flops() // _BATCH
+
+
+def _count_alone(total: SideCost, module: nn.Module, given: Tensor | Code) -> None:
+    """Add the operations of ``module`` alone, forward and backward."""
+    with _counter() as counter:
+        made = module(given)
+    total.forward_flops += counter.get_total_flops() // _BATCH
+    _count_backward(total, made.values if isinstance(made, Code) else made)
+
+
+def _counter() -> FlopCounterMode:
+    return FlopCounterMode(display=False, custom_mapping=_FOURIER)
+
+
+def _transform_flops(signals: tuple[int, ...]) -> int:
+    """Return the operations of a fast Fourier transform of the real ``signals``."""
+    return round(2.5 * math.prod(signals) * math.log2(signals[-1]))
+
+
+_FOURIER: dict[Any, Any] = {
+    torch.ops.aten._fft_r2c: lambda signals, *_, **__: _transform_flops(signals),
+    torch.ops.aten._fft_c2r: lambda *_, out_shape, **__: _transform_flops(out_shape),
+}
 
 
 @contextmanager
-def _kept(side: Side, total: SideCost) -> Iterator[None]:
-    """Add the bytes per sample that autograd keeps meanwhile, weights left out."""
+def _kept(total: SideCost, side: Side) -> Iterator[None]:
+    """Add the bytes per sample that autograd keeps in the block, except weights."""
     own = {t.untyped_storage().data_ptr() for t in _tensors(side.modules)}
     kept: dict[int, int] = {}
 
@@ -153,7 +187,7 @@ def _tensors(module: nn.Module) -> list[Tensor]:
 
 
 def _training_bytes(side: Side) -> int:
-    """Return the bytes of gradients and slots, after an update by zero gradients."""
+    """Return the bytes of gradients and optimizer state, after an all-zero update."""
     trained = [p for p in side.modules.parameters() if p.requires_grad]
     for parameter in trained:
         parameter.grad = torch.zeros_like(parameter)

@@ -1,359 +1,316 @@
-"""All settings of a run: TOML or flags in, one frozen and validated object out.
+"""An experiment: tables in, one frozen and validated object out.
 
-The descriptions here are the help texts of the command line: a setting is written down
-once.
+    experiment.toml ─┐
+    flags ───────────┴─► tables ──resolved, checked by each part──► Experiment
+
+Settings that follow from others are filled in, so that a stored file is complete and
+repeats the run. A setting without a value is absent.
 """
 
+import json
 import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ValidationError
 
-from lightsplit.backdoors import INSPECTORS, TRIGGERS, draw_malicious, parse_detectors
-from lightsplit.codecs import CODECS, OUTPUT_CODECS
-from lightsplit.data import DATASETS
+from lightsplit.backdoors import DETECTORS, draw_malicious
+from lightsplit.codecs import CODECS
 from lightsplit.errors import ConfigError
-from lightsplit.experiments.presets import SHORTENING, default_ratio, resolve_wire
-from lightsplit.models import CUTS, MODELS
-from lightsplit.registry import unknown_name
-
-# Model and lift-back width that the paper's table pairs with each dataset; shape of an
-# image and number of classes, which a server must know without having the data.
-DEFAULT_MODELS = {
-    "digits": "tinycnn",
-    "mnist": "simplecnn",
-    "fashion-mnist": "simplecnn",
-    "cifar10": "resnet18",
-    "cifar100": "resnet18",
-    "gtsrb": "micronnet",
-}
-FACTS: dict[str, tuple[tuple[int, int, int], int]] = {
-    "digits": ((1, 8, 8), 10),
-    "mnist": ((1, 28, 28), 10),
-    "fashion-mnist": ((1, 28, 28), 10),
-    "cifar10": ((3, 32, 32), 10),
-    "cifar100": ((3, 32, 32), 100),
-    "gtsrb": ((3, 32, 32), 43),
-}
-BACKDOOR_SETTINGS = (
-    "trigger",
-    "malicious",
-    "malicious_clients",
-    "poison_ratio",
-    "target_class",
-    "twin",
-    "detector",
-    "on_flag",
-    "detect_every",
-    "threshold",
-    "false_alarm_rate",
-    "consensus",
-    "sides",
-    "trusted_client",
-    "inspector",
-    "hijack",
+from lightsplit.experiments import parts
+from lightsplit.experiments.checks import CHECKS
+from lightsplit.experiments.presets import resolve_wire
+from lightsplit.experiments.settings import FIELDS, old_form, to_tables
+from lightsplit.experiments.tables import (
+    BackdoorTable,
+    GuardTable,
+    ObjectiveTable,
+    OwnersTable,
+    Part,
+    ServerTable,
+    SplitTable,
+    TaskTable,
+    TrainingTable,
+    WireTable,
 )
-DEFAULT_HIDDEN = {"cifar10": 512, "cifar100": 2048}
+from lightsplit.experiments.tasks import load_task, task_options
+from lightsplit.registry import unknown_name
+from lightsplit.results.settings import flatten
+from lightsplit.tasks import Task
+
+Tables = dict[str, Any]
+Options = dict[str, Any]
+DEFAULT_CODEC = "lightsplit-f"
+DEFAULT_MALICIOUS = 0.1
 
 
-class Experiment(BaseModel):
-    """One run, completely described; the paper's values where it gives any."""
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """The complete description of one run; defaults are the paper's if it has any."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False
-    )
+    task: TaskTable
+    split: SplitTable
+    codec: Part
+    output_codec: Part
+    wire: WireTable
+    training: TrainingTable
+    owners: OwnersTable
+    guard: GuardTable
+    server: ServerTable
+    augment: dict[str, Options] = field(default_factory=dict)
+    objective: dict[str, ObjectiveTable] = field(default_factory=dict)
+    detector: dict[str, Options] = field(default_factory=dict)
+    backdoor: BackdoorTable | None = None
+    inspector: dict[str, Options] = field(default_factory=dict)
+    attack: dict[str, Options] = field(default_factory=dict)
 
-    dataset: str = Field("digits", description="what to train on")
-    model: str = Field("", description="model of the zoo; default: the dataset's own")
-    cut: str = Field(
-        "", description="where the head ends, l1 or l2 say; default: the model's own"
-    )
-    topology: Literal["u", "vanilla"] = Field(
-        "u", description="u: labels stay with the client; vanilla: the server has them"
-    )
-    codec: str = Field("lightsplit-f", description="what happens at the cut")
-    ratio: float = Field(
-        0, ge=0, description="d / k at the cut; default: 8, and 1 for raw"
-    )
-    projection: Literal["", "haar", "uniform", "dct"] = Field(
-        "", description="how R is drawn; default: haar (dct needs no matrix)"
-    )
-    scale: Literal["", "orthonormal", "jl"] = Field(
-        "", description="orthonormal (paper) or jl: times sqrt(d/k) each way"
-    )
-    hidden: int = Field(
-        0, ge=0, le=65536, description="width m of lightsplit-l; default: the paper's"
-    )
-    wire: str = Field(
-        "",
-        description="paper, half, lean or max: sets ratio (32), format, output-codec "
-        "and hand-off unless they are given",
-    )
-    format: str = Field(
-        "",
-        description="fp32, fp16, bf16, int8 or int4 for all messages, or code=int8,"
-        "output=bf16,output_gradient=…,code_gradient=…; default: fp32",
-    )
-    rounding: str = Field(
-        "",
-        description="nearest, stochastic or dither, or as for format; default: nearest "
-        "forward, dither for gradients",
-    )
-    output_codec: str = Field(
-        "", description="what happens at the back cut; default: raw"
-    )
-    output_size: int = Field(
-        0, ge=0, description="values per sample of a shortened output; default: 48"
-    )
-    hand_off: Literal["", "fp32", "bf16", "int8"] = Field(
-        "", description="how a travelling head is written; default: fp32"
-    )
-    wcc: float = Field(
-        0.0, ge=0, le=1e6, description="within-class compaction (the paper's λ)"
-    )
-    clients: int = Field(5, ge=1, description="how many data owners")
-    alpha: float = Field(
-        0.0, ge=0, description="Dirichlet label skew; 0: every client alike (IID)"
-    )
-    heads: Literal["shared", "private"] = Field(
-        "shared", description="shared: one head travels; private: each client its own"
-    )
-    turn_steps: int = Field(
-        1, ge=0, description="mini-batches per turn; 0: a client's whole epoch"
-    )
-    epochs: int = Field(5, ge=1, description="passes over the data")
-    max_steps: int = Field(0, ge=0, description="stop after so many steps; 0: no limit")
-    batch_size: int = Field(64, ge=2, description="samples per mini-batch")
-    optimizer: Literal["adam", "adamw", "amsgrad", "sgd"] = Field(
-        "adam", description="on both sides; amsgrad: Adam that never forgets a peak"
-    )
-    lr: float = Field(1e-3, gt=0, le=1e6, description="learning rate on both sides")
-    momentum: float = Field(0.0, ge=0, lt=1, description="of sgd")
-    weight_decay: float = Field(0.0, ge=0, le=1e6, description="of any optimizer")
-    eval_every: int = Field(
-        0, ge=0, description="rounds between evaluations; 0: once per epoch"
-    )
-    patience: int = Field(
-        0, ge=0, description="evaluations without a new best before stopping; 0: never"
-    )
-    seed: int = Field(0, ge=0, description="of everything random in the run")
-    train_limit: int = Field(
-        0, ge=0, description="train on so many random samples; 0: all"
-    )
-    test_limit: int = Field(0, ge=0, description="test on so many; 0: all")
-    data_split: Literal["published", "pooled-halves"] = Field(
-        "published",
-        description="published: the dataset's own training and test set; "
-        "pooled-halves: both pooled, half to train on and half to test on, as SDAR's "
-        "authors do: the second half is an attacker's",
-    )
-    freeze_backbone: bool = Field(
-        False, description="train only what is around the backbone"
-    )
-    weights: str = Field(
-        "", description="start from the weights in this .safetensors file"
-    )
-    device: str = Field("cpu", description="cpu, cuda, cuda:1 …")
-    trigger: str = Field(
-        "", description="what malicious clients plant; empty: nobody is malicious"
-    )
-    malicious: float = Field(
-        0.0,
-        ge=0,
-        description="share of the clients, or from 1 on how many; default: 0.1",
-    )
-    malicious_clients: str = Field(
-        "", description="which ones, such as 0,4; default: drawn from the seed"
-    )
-    poison_ratio: float = Field(
-        0.3, gt=0, le=1, description="share of a malicious client's samples"
-    )
-    target_class: int = Field(
-        0, ge=0, description="what samples with the trigger shall be taken for"
-    )
-    twin: bool = Field(
-        False, description="train without poison too, for the backdoor's base rate"
-    )
-    detector: str = Field(
-        "",
-        description="what watches the clients, or several such as cosine-code,contra, "
-        "of which the first acts; empty: nothing",
-    )
-    on_flag: Literal["warn", "skip", "stop"] = Field(
-        "warn", description="a flagged client: say so, undo its turns, or end the run"
-    )
-    detect_every: int = Field(
-        0, ge=0, description="rounds between verdicts; 0: once per epoch"
-    )
-    threshold: float = Field(
-        0.0, ge=0, description="flag scores above it; default: the detector's own"
-    )
-    false_alarm_rate: float = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description="cosine detectors: set the threshold for so many false alarms",
-    )
-    consensus: Literal["", "mean", "median"] = Field(
-        "", description="cosine detectors: of all (default: mean) or of all the others"
-    )
-    sides: Literal["", "one", "two"] = Field(
-        "", description="cosine detectors: flag both tails (default: two) or the low"
-    )
-    trusted_client: int = Field(
-        0, ge=0, description="fltrust: the client with public data"
-    )
-    inspector: str = Field(
-        "", description="what clients watch the server with; empty: nothing"
-    )
-    hijack: bool = Field(
-        False, description="the server hijacks the heads (FSHA) and trains no task"
-    )
+    @property
+    def seed(self) -> int:
+        """The run's seed."""
+        return self.training.seed
 
-    @model_validator(mode="before")
-    @classmethod
-    def _resolve(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """Fill in what follows from other settings: the stored file is whole."""
-        data = dict(data)
-        dataset = str(data.get("dataset", "digits"))  # its type is checked later
-        codec = data.get("codec", "lightsplit-f")
-        if data.get("model", "") == "":
-            data["model"] = DEFAULT_MODELS.get(dataset, "")
-        if data.get("cut", "") == "" and str(data["model"]) in CUTS:
-            data["cut"] = CUTS[str(data["model"])].default
-        if data.get("ratio", 0) == 0:
-            data["ratio"] = default_ratio(data)
-        if data.get("hidden", 0) == 0 and codec == "lightsplit-l":
-            data["hidden"] = DEFAULT_HIDDEN.get(dataset, 128)
-        if codec in ("lightsplit-f", "lightsplit-l"):
-            defaults = {"projection": "haar", "scale": "orthonormal"}
-            data |= {k: v for k, v in defaults.items() if data.get(k, "") == ""}
-        names_nobody = not (data.get("malicious") or data.get("malicious_clients"))
-        if data.get("trigger", "") != "" and names_nobody:
-            data["malicious"] = 0.1
-        data["detector"] = ",".join(parse_detectors(str(data.get("detector", ""))))
-        classes = FACTS[dataset][1] if dataset in FACTS else 0
-        return data | resolve_wire(data, classes)
+    @property
+    def statistics(self) -> str:
+        """Whose running statistics the server's normalisation layers use."""
+        usual = "per-client" if self.owners.heads == "private" else "shared"
+        return self.server.statistics or usual
 
-    @model_validator(mode="after")
-    def _check_names(self) -> "Experiment":
-        DATASETS.get(self.dataset)
-        MODELS.get(self.model)
-        CODECS.get(self.codec)
-        CUTS[self.model].resolve(self.cut)
-        if self.momentum and self.optimizer != "sgd":
-            raise ValueError(f"momentum is sgd's, not {self.optimizer}'s")
-        self._check_output_codec()
-        return self
-
-    def _check_output_codec(self) -> None:
-        OUTPUT_CODECS.get(self.output_codec)
-        if self.output_size and self.output_codec not in SHORTENING:
-            raise ValueError(
-                f"output codec {self.output_codec!r} sends the whole output: "
-                f"output_size must be 0, got {self.output_size}"
-            )
-        if self.topology == "vanilla" and self.output_codec != "raw":
-            raise ValueError(
-                "no output crosses the wire in vanilla training: output_codec must be "
-                f"raw, got {self.output_codec!r}"
-            )
-
-    @model_validator(mode="after")
-    def _check_backdoor(self) -> "Experiment":
-        if self.trigger:
-            TRIGGERS.get(self.trigger)
-            self.malicious_indices()
-        elif self.malicious or self.malicious_clients or self.twin:
-            raise ValueError("malicious clients need a trigger to plant")
-        if self.inspector:
-            INSPECTORS.get(self.inspector)
-        if self.hijack and (self.detector or self.trigger):
-            raise ValueError("a server that hijacks has no use for trigger or detector")
-        return self
-
-    @model_validator(mode="after")
-    def _check_detector(self) -> "Experiment":
-        if not self.detectors() and self.on_flag != "warn":
-            raise ValueError(f"on_flag {self.on_flag} needs a detector")
-        if self.on_flag == "skip" and self.hand_off != "fp32":
-            raise ValueError(
-                "what hand-offs round away cannot be undone: on_flag skip needs "
-                f"hand_off fp32, got {self.hand_off}"
-            )
-        if self.trusted_client >= self.clients:
-            raise ValueError(
-                f"trusted_client must be from 0 to {self.clients - 1}, "
-                f"got {self.trusted_client}"
-            )
-        return self
-
-    def detectors(self) -> tuple[str, ...]:
-        """Return the names of all detectors; the first one acts, the others watch."""
-        return parse_detectors(self.detector)
+    def make_task(self) -> Task:
+        """Return the task, with the cut that this experiment names."""
+        return load_task(self.task, self.split)
 
     def malicious_indices(self) -> tuple[int, ...]:
-        """Return which clients are malicious, in order; none without a trigger."""
+        """Return the sorted numbers of malicious clients; none without a trigger."""
+        if self.backdoor is None:
+            return ()
         return draw_malicious(
-            self.malicious_clients or self.malicious if self.trigger else 0,
-            clients=self.clients,
-            spared=self.trusted_client if "fltrust" in self.detectors() else None,
+            self.backdoor.malicious_clients or self.backdoor.malicious or 0,
+            clients=self.owners.clients,
+            spared=self.trusted_client(),
             seed=self.seed,
         )
 
-    def detector_options(self) -> dict[str, Any]:
-        """Return the detectors' own settings, those left open omitted."""
-        options = {
-            "threshold": self.threshold,
-            "false_alarm_rate": self.false_alarm_rate,
-            "consensus": self.consensus,
-            "sides": self.sides,
-        }
-        chosen = {name: value for name, value in options.items() if value}
-        return chosen | (
-            {"trusted": self.trusted_client} if "fltrust" in self.detectors() else {}
-        )
+    def trusted_client(self) -> int | None:
+        """Return the client that a detector trusts, if one does."""
+        for name, options in self.detector.items():
+            trusted: int | None = DETECTORS.get(name).trusted(options)  # type: ignore[attr-defined]
+            if trusted is not None:
+                return trusted
+        return None
 
-    def codec_options(self) -> dict[str, Any]:
-        """Return the codec's own settings, those left open omitted."""
-        options = {
-            "projection": self.projection,
-            "scale": self.scale,
-            "hidden": self.hidden,
+    def tables(self) -> Tables:
+        """Return every setting that has a value, in its table."""
+        found = {part.name: _plain(getattr(self, part.name)) for part in fields(self)}
+        return {name: table for name, table in found.items() if table}
+
+    def settings(self) -> dict[str, Any]:
+        """Return every setting that has a value, under its short name."""
+        return flatten(self.tables())
+
+    def changed(self, **tables: Mapping[str, Any]) -> "Experiment":
+        """Return the experiment with some settings replaced, and none derived anew."""
+        made = {
+            name: getattr(self, name).model_copy(update=dict(changes))
+            for name, changes in tables.items()
         }
-        return {name: value for name, value in options.items() if value}
+        return replace(self, **made)
 
     def to_toml(self) -> str:
-        """Return the experiment as a file that gives it back."""
-        return tomli_w.dumps(self.model_dump())
+        """Return the text of an experiment file that describes this experiment."""
+        return tomli_w.dumps(self.tables())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Experiment) and self.tables() == other.tables()
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(self.tables(), sort_keys=True))
 
 
-def make_experiment(settings: dict[str, Any]) -> Experiment:
-    """Validate settings, naming the nearest known key for one that is unknown."""
-    known = list(Experiment.model_fields)
-    for key in settings:
-        if key not in known:
-            raise ConfigError(unknown_name("setting", key, known))
+STATIC = {name: table for name, table in FIELDS.items() if name != "backdoor"}
+
+
+def make_experiment(tables: Mapping[str, Any]) -> Experiment:
+    """Return the experiment that the tables of an experiment file describe."""
+    _check_tables(tables)
+    static = _parse_static(tables)
+    experiment = Experiment(
+        codec=_part("codec", tables, DEFAULT_CODEC),
+        output_codec=_part("output_codec", tables, "raw"),
+        objective=_objectives(tables),
+        detector=_options("detector", tables),
+        augment=_options("augment", tables),
+        inspector=_options("inspector", tables),
+        attack=_options("attack", tables),
+        backdoor=_backdoor(tables.get("backdoor")),
+        **static,  # type: ignore[arg-type]
+    )
+    experiment = _resolve(experiment, tables)
+    for check in CHECKS:
+        check(experiment)
+    return experiment
+
+
+def from_settings(settings: Mapping[str, Any]) -> Experiment:
+    """Return the experiment described by settings under short or dotted names."""
+    return make_experiment(to_tables(settings))
+
+
+def read_experiment(path: Path) -> Tables:
+    """Return the tables of an experiment file, before their settings are validated."""
+    tables = read_toml(path)
     try:
-        return Experiment(**settings)
-    except ValidationError as error:
-        raise ConfigError("; ".join(map(_sentence, error.errors()))) from error
+        _check_tables(tables)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    return tables
 
 
-def read_experiment(path: Path) -> dict[str, Any]:
-    """Return the settings in a TOML file, not yet validated."""
+def read_toml(path: Path) -> Tables:
+    """Return the content of a TOML file."""
     try:
-        return tomllib.loads(path.read_text())
+        tables = tomllib.loads(path.read_text())
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not a TOML file: {error}") from error
+    return tables
 
 
-def _sentence(error: Any) -> str:
-    where = ".".join(str(part) for part in error["loc"])
+def _check_tables(tables: Mapping[str, Any]) -> None:
+    known = [part.name for part in fields(Experiment)]
+    for name, table in tables.items():
+        if not isinstance(table, Mapping):
+            raise ConfigError(old_form(name, table))
+        if name not in known:
+            raise ConfigError(unknown_name("table", name, known))
+
+
+def _parse_static(tables: Mapping[str, Any]) -> dict[str, BaseModel]:
+    """Return the tables with fixed settings; report all mistakes at once."""
+    parsed: dict[str, BaseModel] = {}
+    problems = []
+    for name, table in STATIC.items():
+        try:
+            parsed[name] = _parse(name, table, tables.get(name, {}))
+        except ConfigError as error:
+            problems.append(str(error))
+    if problems:
+        raise ConfigError("; ".join(problems))
+    return parsed
+
+
+def _parse(name: str, table: type[BaseModel], content: Mapping[str, Any]) -> BaseModel:
+    if table.model_config.get("extra") != "allow":
+        for key in content:
+            if key not in table.model_fields:
+                known = list(table.model_fields)
+                raise ConfigError(unknown_name(f"setting of [{name}]", key, known))
+    try:
+        return table.model_validate(dict(content))
+    except ValidationError as error:
+        sentences = (_sentence(name, problem) for problem in _distinct(error))
+        raise ConfigError("; ".join(sentences)) from error
+
+
+def _part(table: str, tables: Mapping[str, Any], default: str) -> Part:
+    content = {"name": default, **tables.get(table, {})}
+    part = _parse(table, Part, content)
+    assert isinstance(part, Part)  # noqa: S101  for mypy
+    return part
+
+
+def _objectives(tables: Mapping[str, Any]) -> dict[str, ObjectiveTable]:
+    """Return the terms of the clients' loss; a weight of 0 only measures a term."""
+    found = {}
+    for name, content in _named("objective", tables):
+        term = _parse(f"objective.{name}", ObjectiveTable, content)
+        assert isinstance(term, ObjectiveTable)  # noqa: S101  for mypy
+        options = parts.checked("objective", name, term.options)
+        found[name] = ObjectiveTable(weight=term.weight, **options)
+    return found
+
+
+def _options(table: str, tables: Mapping[str, Any]) -> dict[str, Options]:
+    found = {}
+    for name, content in _named(table, tables):
+        own = parts.checked(table, name, content)
+        found[name] = own if table == "attack" else parts.defaults(table, name) | own
+    return found
+
+
+def _named(
+    table: str, tables: Mapping[str, Any]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield each part of a table of tables with its own table."""
+    for name, content in tables.get(table, {}).items():
+        if not isinstance(content, Mapping):
+            raise ConfigError(
+                f"[{table}] holds a table for each {table}: expected "
+                f"[{table}.{name}], got {name} = {content!r}"
+            )
+        yield name, content
+
+
+def _backdoor(content: Mapping[str, Any] | None) -> BackdoorTable | None:
+    if content is None:
+        return None
+    if "trigger" not in content:
+        raise ConfigError("malicious clients need a trigger; choose one with --trigger")
+    names_nobody = not (content.get("malicious") or content.get("malicious_clients"))
+    usual = {"malicious": DEFAULT_MALICIOUS} if names_nobody else {}
+    table = _parse("backdoor", BackdoorTable, {**usual, **content})
+    assert isinstance(table, BackdoorTable)  # noqa: S101  for mypy
+    return table
+
+
+def _resolve(experiment: Experiment, given: Mapping[str, Any]) -> Experiment:
+    """Fill in the settings that follow from the task, the codec and the wire preset."""
+    task = experiment.make_task()
+    has_models = "model" in task_options(experiment.task.name)
+    named = {"model": task.model_name} if has_models and task.model_name else {}
+    chosen = resolve_wire(experiment, given, task)
+    codec = experiment.codec.name
+    options = {
+        **parts.defaults("codec", codec),
+        **task.codec_options.get(codec, {}),
+        **chosen.codec_options,
+        **parts.checked("codec", codec, experiment.codec.options),
+    }
+    CODECS.get(codec).check_options(options)  # type: ignore[attr-defined]
+    return replace(
+        experiment,
+        task=experiment.task.model_copy(update=named) if named else experiment.task,
+        split=experiment.split.model_copy(update={"cut": task.cut}),
+        codec=Part(name=codec, **options),
+        output_codec=chosen.output_codec,
+        wire=chosen.wire,
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Return the value in TOML's types; settings without a value are left out."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump()
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items() if item is not None}
+    return value
+
+
+def _distinct(error: ValidationError) -> list[Any]:
+    """Return one problem per setting, although a union reports one per member."""
+    found: dict[str, Any] = {}
+    for problem in error.errors():
+        found.setdefault(str(problem["loc"][:1]), problem)
+    return list(found.values())
+
+
+def _sentence(table: str, error: Any) -> str:
+    key = error["loc"][0] if error["loc"] else ""
     what = error["msg"].removeprefix("Value error, ")
     what = what[:1].lower() + what[1:]
-    return f"{where}: {what}, got {error['input']!r}" if where else what
+    if not key:
+        return f"[{table}] {what}"
+    return f"{table}.{key}: {what}, got {error['input']!r}"

@@ -1,33 +1,39 @@
-"""What an experiment has at its two cuts: codecs, formats, and the contract for both.
+"""The two cuts of an experiment: codecs, formats, and the contract for both.
 
-Both ends make these from their settings alone, and compare the contracts.
+Both ends make these from their settings alone and then compare the contracts.
 """
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
 from lightsplit import seeding
 from lightsplit.codecs import CODECS, OUTPUT_CODECS, Codec, OutputCodec
 from lightsplit.codecs.output import narrowed_tail
+from lightsplit.codecs.projections.base import run_projection
 from lightsplit.errors import ConfigError
-from lightsplit.experiments.config import FACTS, Experiment
+from lightsplit.experiments.config import Experiment
+from lightsplit.experiments.local_tail import make_local_tail
 from lightsplit.formats import WireFormats
+from lightsplit.part_options import write_part
 from lightsplit.protocol import Contract
+from lightsplit.runtime import Secret
+from lightsplit.runtime.side_bytes import most_side_bytes
 from lightsplit.splitting import SplitModel
 
 Shape = tuple[int, ...]
 
 
 class Cuts(NamedTuple):
-    """The parts of a model and what lies between them.
+    """The parts of a model and the codecs between them.
 
     Attributes:
-        parts: with a tail for what the output codec sends.
-        codec: of the front cut.
-        output_codec: of the back cut; None where the server has the tail.
-        contract: for both.
+        parts: the parts, with a tail that takes the output codec's values.
+        codec: the codec of the front cut.
+        output_codec: the codec of the back cut; None if the server has the tail, or
+            if nothing is sent.
+        contract: the contract for both cuts.
     """
 
     parts: SplitModel
@@ -36,12 +42,25 @@ class Cuts(NamedTuple):
     contract: Contract
 
 
-def make_cuts(experiment: Experiment, parts: SplitModel) -> Cuts:
-    """Return the codecs for the model's cuts and the contract for both."""
-    activation, output = _cut_shapes(parts, FACTS[experiment.dataset][0])
-    codec = make_codec(experiment, activation)
+def make_cuts(
+    experiment: Experiment, parts: SplitModel, first_weights: Secret | None = None
+) -> Cuts:
+    """Return the codecs for the model's cuts and the contract for both.
+
+    A networked client draws the weights of a learned codec from ``first_weights`` and
+    uses the encoder.
+    """
+    activation, output = _cut_shapes(parts, experiment.make_task().example_inputs())
+    codec = make_codec(experiment, activation, first_weights=first_weights)
     output_codec = _make_output_codec(experiment, output)
-    contract = _make_contract(experiment, (activation, output), codec, output_codec)
+    shapes, codecs = (activation, output), (codec, output_codec)
+    contract = _make_contract(experiment, parts, shapes, codecs)
+    if not codec.is_sent:
+        drawn_from = first_weights or Secret(experiment.seed)
+        result = _result_shape(parts, experiment.make_task().example_inputs())
+        tail = make_local_tail(activation, result, drawn_from)
+        alone = SplitModel(parts.head, parts.backbone, tail, parts.whole)
+        return Cuts(alone, codec, None, contract)
     if output_codec is not None and parts.tail is not None:
         tail = narrowed_tail(parts.tail, output_codec)
         parts = SplitModel(parts.head, parts.backbone, tail, parts.whole)
@@ -49,88 +68,126 @@ def make_cuts(experiment: Experiment, parts: SplitModel) -> Cuts:
 
 
 def plan_cuts(experiment: Experiment, parts: SplitModel) -> Cuts:
-    """Return the same sizes and bytes without drawing a matrix, for plans."""
-    if not experiment.projection:
+    """Return cuts of the same sizes and bytes without drawing a matrix, for plans."""
+    drawn = experiment.codec.options.get("projection")
+    if drawn is None:
         return make_cuts(experiment, parts)
-    cuts = make_cuts(experiment.model_copy(update={"projection": "dct"}), parts)
-    options = {**cuts.contract.codec_options, "projection": experiment.projection}
+    cuts = make_cuts(experiment.changed(codec={"projection": "dct"}), parts)
+    options = {**cuts.contract.codec_options, "projection": drawn}
     return cuts._replace(contract=replace(cuts.contract, codec_options=options))
 
 
 def make_codec(
-    experiment: Experiment, shape: Shape, *, weights_of: str = "codec"
+    experiment: Experiment,
+    shape: Shape,
+    *,
+    weights_of: str = "codec",
+    first_weights: Secret | None = None,
 ) -> Codec:
     """Return the codec; its learned weights, if any, are drawn for ``weights_of``."""
     try:
-        with seeding.scope(experiment.seed, weights_of):
+        with (first_weights or Secret(experiment.seed)).scope(weights_of):
             return CODECS.create(
-                experiment.codec,
+                experiment.codec.name,
                 shape=shape,
-                ratio=experiment.ratio,
-                seed=seeding.derive(experiment.seed, "projection"),
-                **experiment.codec_options(),
+                seed=run_projection(experiment.seed),
+                **experiment.codec.options,
             )
-    except RuntimeError as error:  # torch's word for too little memory
-        raise ConfigError(f"cannot make {experiment.codec}: {error}") from error
+    except RuntimeError as error:  # torch raises it when memory is short
+        raise ConfigError(f"cannot make {experiment.codec.name}: {error}") from error
 
 
 def make_formats(experiment: Experiment) -> WireFormats:
-    """Return how the numbers of each message are written."""
-    return WireFormats(
-        experiment.format, experiment.rounding, seed=seeding.derive(experiment.seed)
-    )
+    """Return the number format of each message."""
+    wire, seed = experiment.wire, seeding.derive(experiment.seed)
+    return WireFormats(wire.format, wire.rounding or "", seed=seed)
 
 
-def _cut_shapes(parts: SplitModel, input_shape: Shape) -> tuple[Shape, Shape]:
+def _cut_shapes(parts: SplitModel, inputs: Any) -> tuple[Shape, Shape]:
     """Return the shapes of an activation and of an output, without the batch."""
     parts.whole.eval()
     with torch.no_grad():
-        activation = parts.head(torch.zeros(1, *input_shape))
-        output = parts.backbone(activation)
+        activation, output = parts.example_of(inputs)
     return tuple(activation.shape[1:]), tuple(output.shape[1:])
 
 
+def _result_shape(parts: SplitModel, inputs: Any) -> Shape:
+    """Return the shape of the model's result for one sample."""
+    with torch.no_grad():
+        result = parts.whole.eval()(inputs)
+    return tuple(result.shape[1:])
+
+
 def _make_output_codec(experiment: Experiment, shape: Shape) -> OutputCodec | None:
-    if experiment.topology == "vanilla":
+    if experiment.split.topology == "vanilla":
         return None
     with seeding.scope(experiment.seed, "output codec"):
         return OUTPUT_CODECS.create(
-            experiment.output_codec,
+            experiment.output_codec.name,
             shape=shape,
-            size=experiment.output_size,
             seed=seeding.derive(experiment.seed, "output projection"),
-            classes=FACTS[experiment.dataset][1],
+            classes=experiment.make_task().classes or 0,
+            **experiment.output_codec.options,
         )
 
 
 def _make_contract(
     experiment: Experiment,
+    parts: SplitModel,
     shapes: tuple[Shape, Shape],
-    codec: Codec,
-    output_codec: OutputCodec | None,
+    codecs: tuple[Codec, OutputCodec | None],
 ) -> Contract:
+    task, steps = experiment.make_task(), experiment.training.turn_steps
+    codec, output_codec = codecs
     return Contract(
-        model=experiment.model,
-        cut=experiment.cut,
-        topology=experiment.topology,
-        heads=experiment.heads,
+        model=task.model_name or type(parts.whole).__name__,
+        cut=task.cut or f"{task.head_until}, {task.tail_from}",
+        topology=experiment.split.topology,
+        heads=experiment.owners.heads,
         activation_shape=shapes[0],
         output_shape=shapes[1],
-        codec=experiment.codec,
+        codec=experiment.codec.name,
         codec_options={
-            "seed": seeding.derive(experiment.seed, "projection"),
-            **experiment.codec_options(),
+            "seed": run_projection(experiment.seed),
+            **experiment.codec.options,
         },
         code_size=codec.code_size,
         fingerprint=codec.fingerprint,
         seed=experiment.seed,
-        clients=experiment.clients,
-        batch_size=experiment.batch_size,
-        turn_steps=experiment.turn_steps,
-        format=experiment.format,
-        rounding=experiment.rounding,
-        output_codec=experiment.output_codec,
+        clients=experiment.owners.clients,
+        batch_size=experiment.training.batch_size,
+        turn_steps=0 if steps == "epoch" else steps,
+        format=experiment.wire.format,
+        rounding=experiment.wire.rounding or "",
+        output_codec=_output_codec_text(experiment),
         output_size=0 if output_codec is None else output_codec.code_size,
         output_fingerprint="" if output_codec is None else output_codec.fingerprint,
-        hand_off=experiment.hand_off,
+        hand_off=experiment.wire.hand_off,
+        statistics=experiment.statistics,
+        accumulate=experiment.training.accumulate,
+        hand_off_optimizer=experiment.wire.hand_off_optimizer,
+        metrics=tuple(task.metrics),
+        gradients=experiment.split.gradients,
+        norm_limit=experiment.training.norm_limit,
+        side_bytes=_side_bytes(experiment, parts, codecs),
+        form={} if task.form is None else task.form.terms(),
     )
+
+
+def _side_bytes(
+    experiment: Experiment,
+    parts: SplitModel,
+    codecs: tuple[Codec, OutputCodec | None],
+) -> int:
+    """Return the bound of a sealed side."""
+    codec, output_codec = codecs
+    tail = parts.tail if experiment.split.topology == "u" else None
+    decoder = None if output_codec is None else output_codec.decoder
+    return most_side_bytes(parts.head, tail, codec.encoder, decoder)
+
+
+def _output_codec_text(experiment: Experiment) -> str:
+    """Return the output codec with its options; its size is a term of its own."""
+    options = experiment.output_codec.options
+    own = {name: value for name, value in options.items() if name != "size"}
+    return write_part(experiment.output_codec.name, own)

@@ -1,79 +1,56 @@
 """One end of an experiment over the network: the server without data, or a client."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lightsplit.deployment.agreeing import agree_on_key
+from lightsplit.deployment.coordinator import Coordinator
+from lightsplit.deployment.endpoint import Endpoint
+from lightsplit.deployment.join_options import JoinOptions
+from lightsplit.deployment.network import join, serve
 from lightsplit.errors import TransportError
 from lightsplit.experiments import pieces
 from lightsplit.experiments.backdoors import make_guard, poisoned
-from lightsplit.experiments.build import split_data
+from lightsplit.experiments.client_data import find_data
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.cuts import Cuts, make_cuts
 from lightsplit.experiments.detection import detection_record
 from lightsplit.experiments.inspection import inspection_record, make_inspector
+from lightsplit.experiments.live_metrics import LiveMetrics
+from lightsplit.experiments.own_secret import ClientSecrets, OwnSecret
+from lightsplit.experiments.raw_traffic import step_ratio, total_ratio
 from lightsplit.experiments.record import (
     count_parameters,
     describe_run,
-    step_ratio,
+    test_figures,
 )
 from lightsplit.protocol import Reply, Request
 from lightsplit.protocol.control import Finished, Grant
 from lightsplit.results import RunFolder, finite, tensors
-from lightsplit.runtime import Client, Server
-from lightsplit.training import EVALUATION_BATCH
-from lightsplit.training.coordinator import Coordinator
-from lightsplit.training.network import (
-    Endpoint,
-    JoinOptions,
-    join,
-    log_away,
-    serve,
-)
-from lightsplit.training.plan import Plan
-from lightsplit.training.prediction import predicting
+from lightsplit.runs import Scoring
+from lightsplit.runs.plan import RunPlan
+from lightsplit.runtime import Client, ClientSide, Server
 from lightsplit.transports import ByteMeter
-from lightsplit.transports.sealing import SealingKey
 
 
 class Standing(NamedTuple):
-    """How far a client has come.
+    """A client's progress.
 
     Attributes:
-        steps: that it has done.
-        total: that it will have done when the schedule is over.
-        bytes: that it has sent and received.
+        steps: steps done so far.
+        total: steps of this client in the whole schedule; None if that depends on the
+            other owners' data.
+        bytes: bytes sent and received so far.
     """
 
     steps: int
-    total: int
+    total: int | None
     bytes: int
 
 
 Watch = Callable[[Grant | Finished, Callable[[], Standing]], None]
-
-
-@dataclass(frozen=True)
-class Membership:
-    """What one client brings to a run.
-
-    Attributes:
-        name: as in its certificate.
-        folder: where its side is kept.
-        key: of the hand-offs.
-        data_dir: where the datasets lie.
-        reports: whether losses and accuracies are told to the server.
-        give_up_seconds: how long to try to reach the server again.
-    """
-
-    name: str
-    folder: Path
-    key: SealingKey | None = None
-    data_dir: Path | None = None
-    reports: bool = True
-    give_up_seconds: float = 600.0
 
 
 def serve_experiment(  # noqa: PLR0913
@@ -83,26 +60,32 @@ def serve_experiment(  # noqa: PLR0913
     *,
     names: list[str] | None = None,
     step_timeout_seconds: float = 60.0,
+    turn_timeout_seconds: float = 0.0,
     checkpoint_every: int = 0,
     watch: Callable[[Coordinator, int], bool] = lambda _run, _port: True,
 ) -> dict[str, Any] | None:
     """Serve the run and return its record; None if it was stopped before its end."""
     cuts = make_cuts(experiment, pieces.load_parts(experiment))
     server = pieces.make_server(experiment, cuts)
-    plan = Plan(
-        turn_steps=experiment.turn_steps,
-        epochs=experiment.epochs,
-        max_steps=experiment.max_steps,
-        eval_every=experiment.eval_every,
-        patience=experiment.patience,
+    plan = RunPlan(
+        turn_steps=pieces.turn_steps(experiment),
+        epochs=experiment.training.epochs,
+        max_steps=experiment.training.max_steps or 0,
+        eval_every=experiment.training.eval_every or 0,
+        patience=experiment.training.patience or 0,
+        monitor=Scoring.of(experiment.make_task()).monitor,
         checkpoint_every=checkpoint_every,
         step_timeout_seconds=step_timeout_seconds,
+        turn_timeout_seconds=turn_timeout_seconds,
     )
-    # Not before it is watched: a run that cannot listen leaves nothing behind.
-    begin = cache(lambda: folder.write_experiment(experiment.to_toml()))
+    is_listening, metrics = False, LiveMetrics(folder)
 
-    def watch_begun(coordinator: Coordinator, port: int) -> bool:
-        begin()
+    def watch_listening(coordinator: Coordinator, port: int) -> bool:
+        nonlocal is_listening
+        if not is_listening:  # a server that cannot listen leaves no files behind
+            is_listening = True
+            folder.write_experiment(experiment.to_toml())
+        metrics.update(coordinator.progress.history)
         return watch(coordinator, port)
 
     coordinator = serve(
@@ -112,13 +95,13 @@ def serve_experiment(  # noqa: PLR0913
         endpoint,
         folder.checkpoint,
         names=names,
-        watch=watch_begun,
+        watch=watch_listening,
         guard=make_guard(experiment, server, cuts.contract),
     )
-    folder.write_metrics(coordinator.progress.history)
+    metrics.update(coordinator.progress.history)
     if coordinator.finished is None:
         return None
-    if _is_recorded(folder, coordinator):  # the run was over when it was loaded
+    if _is_recorded(folder, coordinator):  # the run had already ended when loaded
         return folder.read_record()
     tensors.save(folder.path / "server.safetensors", server.side.state())
     folder.write_verdicts(coordinator.progress.verdicts)
@@ -127,87 +110,122 @@ def serve_experiment(  # noqa: PLR0913
     return record
 
 
-def join_experiment(
+def join_experiment(  # noqa: PLR0913
     experiment: Experiment,
     endpoint: Endpoint,
-    membership: Membership,
+    options: JoinOptions,
     *,
-    watch: Watch = lambda _order, _standing: None,
-    away: Callable[[TransportError], None] = log_away,
+    name: str,
+    data_dir: Path | None = None,
+    own_data: Path | None = None,
+    watch: Watch = lambda _next, _standing: None,
 ) -> dict[str, Any]:
     """Take part in the run to its end and return this client's figures.
 
-    ``watch`` is told of every order, with a function that says at any time how far this
-    client is; ``away`` whenever the server could not be reached and is tried again.
+    Args:
+        experiment: the same experiment as the server's.
+        endpoint: how to reach the server.
+        options: the client's options; its test set and ``watch`` are set here.
+        name: the client's name, as in its certificate.
+        data_dir: folder of the datasets; this client's part of one is what the division
+            among all clients gives it.
+        own_data: folder with this owner's own files instead, all of them for training.
+        watch: called with every Grant and with Finished, and with a function that
+            returns this client's progress at any time.
     """
-    dataset = pieces.load_dataset(experiment, membership.data_dir)
-    cuts = make_cuts(experiment, pieces.load_parts(experiment))
-    batches = [
-        pieces.make_batches(experiment, dataset.train, held, index)
-        for index, held in enumerate(split_data(experiment, dataset))
-    ]
-    codec = cuts.codec
-    modules = [cuts.parts.whole, codec.encoder, codec.decoder]
-    pieces.check_single_samples(batches, modules)
+    mine = OwnSecret.find(options.secret, options.state_folder)
+    options = with_key(experiment, endpoint, options, mine, name=name)
+    secrets = mine.for_run(experiment, options.key)
+    data = find_data(experiment, secrets.own, data_dir=data_dir, own_data=own_data)
+    cuts = client_cuts(experiment, secrets)
+    data.check([cuts.parts.whole, cuts.codec.encoder, cuts.codec.decoder])
     side = pieces.make_client_side(experiment, cuts)
-    meter = ByteMeter()
-    client = pieces.make_client(experiment, side, _not_connected)
-    client.inspector = make_inspector(experiment, side)
-    steps_of = cache(pieces.make_schedule(experiment, batches).steps_of)
+    client = pieces.make_client(experiment, side, not_connected, secrets=secrets)
+    client.inspector = make_inspector(experiment, side, secret=secrets.own)
 
     def standing() -> Standing:
-        total = meter.by_kind()["total"]
-        return Standing(client.steps, steps_of(client.index), total)
+        total = options.meter.by_kind()["total"]
+        return Standing(client.steps, data.steps_of(client.index), total)
+
+    def watch_kept(instruction: Grant | Finished) -> None:
+        # Write only once the server accepts it: a refused client leaves nothing behind.
+        mine.keep()
+        watch(instruction, standing)
 
     finished = join(
         client,
         cuts.contract,
         endpoint,
-        name=membership.name,
-        batches=lambda index: poisoned(experiment, batches[index], index),
-        options=JoinOptions(
-            key=membership.key,
-            state_folder=membership.folder,
-            test=pieces.TestBatches(dataset.test, EVALUATION_BATCH),
-            reports=membership.reports,
-            give_up_seconds=membership.give_up_seconds,
-            meter=meter,
-            watch=lambda order: watch(order, standing),
-            away=away,
+        name=name,
+        batches=lambda index: poisoned(experiment, data.batches(index), index),
+        options=replace(
+            options,
+            test=data.test,
+            scoring=Scoring.of(experiment.make_task()),
+            watch=watch_kept,
         ),
     )
-    file = membership.folder / "client.safetensors"
-    tensors.save(file, side.state(), is_secret=True)
-    return _client_figures(client, finished, meter)
+    if options.state_folder is not None:
+        is_known = cuts.contract.side_travels or client.steps > 0
+        _keep_side(side, options.state_folder / "client.safetensors", is_known=is_known)
+        RunFolder(options.state_folder).write_experiment(experiment.to_toml())
+    return _client_figures(client, finished, options.meter)
 
 
-def predict_experiment(
+def with_key(
     experiment: Experiment,
     endpoint: Endpoint,
+    options: JoinOptions,
+    mine: OwnSecret,
     *,
     name: str,
-    key: SealingKey | None = None,
-    folder: Path | None = None,
-    data_dir: Path | None = None,
-) -> tuple[list[int], list[int]]:
-    """Return predictions and labels of the test set."""
-    dataset = pieces.load_dataset(experiment, data_dir)
-    cuts = make_cuts(experiment, pieces.load_parts(experiment))
-    side = pieces.make_client_side(experiment, cuts)
-    client = pieces.make_client(experiment, side, _not_connected)
-    if folder is not None:
-        side.load(tensors.load(folder / "client.safetensors"))
-    predictions: list[int] = []
-    labels: list[int] = []
-    with predicting(client, cuts.contract, endpoint, name=name, key=key):
-        for inputs, truth in pieces.TestBatches(dataset.test, EVALUATION_BATCH):
-            predictions += client.predict(inputs).argmax(1).tolist()
-            labels += truth.tolist()
-    return predictions, labels
+) -> JoinOptions:
+    """Return the options with a key: the given one, or one for this run alone.
+
+    A key is agreed on where a side travels and every client has a certificate.
+    """
+    folder = options.state_folder
+    if options.key is not None or endpoint.tls is None or folder is None:
+        return options
+    contract = client_cuts(experiment, mine.for_run(experiment)).contract
+    if not contract.side_travels:
+        return options
+    agreed = agree_on_key(
+        contract,
+        endpoint,
+        folder,
+        name=name,
+        give_up_seconds=options.give_up_seconds,
+        away=options.away,
+    )
+    options.agreed(agreed)
+    return replace(options, key=agreed.key, run=agreed.run)
+
+
+def client_cuts(experiment: Experiment, secrets: ClientSecrets) -> Cuts:
+    """Return the cuts as a networked client makes them.
+
+    The client uses the head, the tail and the encoder. The backbone and the decoder are
+    not the server's; they only provide the shapes.
+    """
+    parts = pieces.load_parts(experiment, secrets.first_weights)
+    return make_cuts(experiment, parts, secrets.first_weights)
+
+
+def _keep_side(side: ClientSide, file: Path, *, is_known: bool) -> None:
+    """Write the client's side, or load the one in the file where it is better known.
+
+    A client that comes to a finished run without the sides of its turns has first
+    weights only, which must not replace trained ones.
+    """
+    if is_known or not file.exists():
+        tensors.save(file, side.state(), is_secret=True)
+    else:
+        side.load(tensors.load(file))
 
 
 def _is_recorded(folder: RunFolder, coordinator: Coordinator) -> bool:
-    """Say whether the record at hand is of these very steps, with all their bytes."""
+    """Return whether the existing record covers exactly these steps and bytes."""
     if not folder.record_file.is_file():
         return False
     return bool(folder.read_record()["steps"] == coordinator.progress.steps)
@@ -220,11 +238,12 @@ def _record(
         {
             **describe_run(experiment, cuts.contract, server),
             **_figures(coordinator),
+            "total_ratio": total_ratio(experiment, coordinator.progress, cuts.contract),
             "parameters": count_parameters(*cuts[:3]),
             "detection": detection_record(
                 experiment,
                 coordinator.progress,
-                knows_truth=bool(experiment.trigger),
+                knows_truth=experiment.backdoor is not None,
             ),
         }
     )
@@ -233,13 +252,9 @@ def _record(
 
 def _figures(coordinator: Coordinator) -> dict[str, Any]:
     progress = coordinator.progress
-    last = progress.history[-1] if progress.history else {}
     epochs, rounds = coordinator.position
     return {
-        "test_accuracy": last.get("test_accuracy"),
-        "best_test_accuracy": progress.best_accuracy if progress.history else None,
-        "test_loss": last.get("test_loss"),
-        "client_accuracies": last.get("client_accuracies", []),
+        **test_figures(coordinator.state),
         "stopped_by": coordinator.finished.reason if coordinator.finished else "",
         "steps": progress.steps,
         "samples": progress.samples,
@@ -254,7 +269,8 @@ def _figures(coordinator: Coordinator) -> dict[str, Any]:
     }
 
 
-def _not_connected(_request: Request) -> Reply:
+def not_connected(_request: Request) -> Reply:
+    """Stand in for ``send`` until the client is connected."""
     raise TransportError("not connected")
 
 
@@ -266,5 +282,6 @@ def _client_figures(
         "steps": client.steps,
         "stopped_by": finished.reason,
         "bytes": meter.by_kind(),
+        "objectives": client.last_turn.objective_means if client.last_turn else {},
         "inspection": inspection_record([client]),
     }

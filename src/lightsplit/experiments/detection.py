@@ -1,4 +1,4 @@
-"""What the detectors of a run saw, and how right they were."""
+"""The verdicts of a run's detectors, and how often they were right."""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 from lightsplit.backdoors import score_detection
 from lightsplit.experiments.config import Experiment
-from lightsplit.training import Progress
+from lightsplit.runs import Progress
 
 Verdicts = Sequence[dict[str, Any]]
 
@@ -14,31 +14,31 @@ Verdicts = Sequence[dict[str, Any]]
 def detection_record(
     experiment: Experiment, progress: Progress, *, knows_truth: bool = True
 ) -> dict[str, Any] | None:
-    """Return the last verdicts and how good they were, in words of record.json.
+    """Return the last verdicts and their quality, as record.json has them.
 
-    A server that is not told who is malicious cannot say how good they were.
+    A server that does not know the malicious clients cannot judge the quality.
     """
     verdicts = progress.verdicts
     if not experiment.detector or not verdicts:
         return None
     malicious = experiment.malicious_indices() if knows_truth else None
     seen = [
-        {"detector": name, **_seen(judged, experiment.clients, malicious)}
+        {"detector": name, **_seen(judged, experiment.owners.clients, malicious)}
         for name, judged in zip(
-            experiment.detectors(), _by_detector(verdicts), strict=True
+            experiment.detector, _by_detector(verdicts), strict=True
         )
     ]
     return {
         **seen[0],
-        "on_flag": experiment.on_flag,
+        "on_flag": experiment.guard.on_flag,
         "verdicts": len(verdicts),
-        "undone_turns": progress.undone_turns or [0] * experiment.clients,
+        "undone_turns": progress.undone_turns or [0] * experiment.owners.clients,
         "others": seen[1:],
     }
 
 
 def _by_detector(verdicts: Verdicts) -> list[Verdicts]:
-    """Return the verdicts of the detector that acts, then those of each other one."""
+    """Return the verdicts of the acting detector first, then those of the others."""
     others = zip(*(verdict.get("others", []) for verdict in verdicts), strict=True)
     return [verdicts, *others]
 
@@ -46,7 +46,7 @@ def _by_detector(verdicts: Verdicts) -> list[Verdicts]:
 def _seen(
     verdicts: Verdicts, clients: int, malicious: Sequence[int] | None
 ) -> dict[str, Any]:
-    """Return what one detector saw; without the malicious ones not how right it was."""
+    """Return one detector's verdicts, with their quality if ``malicious`` is known."""
     last = verdicts[-1]
     scores: list[float | None] = [None] * clients
     for client, score in zip(last["clients"], last["scores"], strict=True):
@@ -67,6 +67,6 @@ def _seen(
 
 
 def _highest(scores: list[float | None]) -> int | None:
-    """Return whose score is the highest; None where nobody stands out."""
+    """Return the client with the highest score; None if no client stands out."""
     known = [-math.inf if score is None else score for score in scores]
     return known.index(max(known)) if len(set(known)) > 1 else None

@@ -1,5 +1,6 @@
-"""The other direction: a server that hijacks, clients that look at what it sends."""
+"""Threats from the server: a hijacking server, and clients that inspect it."""
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,45 +11,47 @@ from lightsplit.backdoors import INSPECTORS, FeatureSpaceHijacker, Inspector
 from lightsplit.codecs import Code
 from lightsplit.data import Dataset
 from lightsplit.errors import ConfigError
-from lightsplit.experiments.config import FACTS, Experiment
+from lightsplit.experiments.config import Experiment
 from lightsplit.metrics import mean_squared_error, structural_similarity
-from lightsplit.runtime import Client, ClientSide, Server
+from lightsplit.runtime import Client, ClientSide, Secret, Server
 
-SHOWN = 64  # private images that the hijacker is tried on
+SHOWN = 64  # private images that the hijacker is tested on
 
 
 def make_inspector(
-    experiment: Experiment, side: ClientSide, client: int = 0
+    experiment: Experiment,
+    side: ClientSide,
+    client: int = 0,
+    *,
+    secret: Secret | None = None,
 ) -> Inspector | None:
-    """Return what looks at the gradients that a client gets, if anything does."""
-    if not experiment.inspector:
-        return None
-    if experiment.inspector == "scrutinizer" and experiment.codec == "lightsplit-l":
-        raise ConfigError(
-            "the scrutinizer takes an honest server with lightsplit-l for a hijacker: "
-            "use splitguard, or another codec"
-        )
-    options = {
-        "splitguard": {
+    """Return the inspector of a client's received gradients; None without one."""
+    seed = experiment.seed if secret is None else secret.value
+    for name, options in experiment.inspector.items():
+        kind = INSPECTORS.get(name)
+        kind.check_codec(side.codec)  # type: ignore[attr-defined]
+        known = {
             "head": side.modules["head"],
-            "classes": FACTS[experiment.dataset][1],
-            "seed": experiment.seed,
+            "classes": experiment.make_task().classes,
+            "seed": seed,  # a server that knew the probes would behave during them
             "client": client,
         }
-    }
-    return INSPECTORS.create(
-        experiment.inspector, **options.get(experiment.inspector, {})
-    )
+        taken = inspect.signature(kind).parameters
+        given = {key: value for key, value in known.items() if key in taken}
+        return kind(**given, **options)
+    return None
 
 
 def make_hijacker(
     experiment: Experiment, server: Server, dataset: Dataset
 ) -> FeatureSpaceHijacker | None:
-    """Return a server that hijacks, with the test images as its public ones."""
-    if not experiment.hijack:
+    """Return a hijacking server that has the test images as its public images."""
+    if not experiment.server.hijack:
         return None
-    if set(experiment.format.split(",")) != {"fp32"}:
-        raise ConfigError(f"a hijacker writes fp32 only, got {experiment.format!r}")
+    if experiment.wire.format != "fp32":
+        raise ConfigError(
+            f"a hijacking server writes fp32 only, got {experiment.wire.format!r}"
+        )
 
     def forward(code: Code) -> Code:
         server.side.set_training(False)
@@ -61,7 +64,7 @@ def make_hijacker(
 
 
 def inspection_record(clients: Sequence[Client]) -> dict[str, Any] | None:
-    """Return what the clients noticed, in words of record.json."""
+    """Return the alarms that the clients raised, as record.json has them."""
     inspectors = [c.inspector for c in clients if isinstance(c.inspector, Inspector)]
     if not inspectors:
         return None
@@ -75,7 +78,7 @@ def inspection_record(clients: Sequence[Client]) -> dict[str, Any] | None:
 def hijack_record(
     hijacker: FeatureSpaceHijacker | None, client: Client, images: Tensor
 ) -> dict[str, Any] | None:
-    """Return how well private images were read, and how well the mean image does."""
+    """Return the error of the stolen private images, and that of the mean image."""
     if hijacker is None:
         return None
     client.side.set_training(False)

@@ -1,44 +1,51 @@
 """The parts of an experiment, each made from its settings alone.
 
-Names become parts here, and nowhere below: no object below holds an Experiment. The
-same pieces make a run in one process (``build``) and either end of one over the network
-(``deploy``), which is why both come out the same.
+Names become parts here: no package below knows an Experiment. The same pieces make a
+run in one process (``build``) and either end of a run over the network (``deploy``), so
+both give the same results.
 """
 
 import copy
+import inspect
 from collections.abc import Callable, Iterator, Sequence, Sized
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from lightsplit import seeding
 from lightsplit.codecs import Codec, Projection
 from lightsplit.data import (
-    DATASETS,
+    AUGMENTATIONS,
+    Augmentation,
     Batches,
     Dataset,
-    Samples,
-    data_folder,
+    SampleSet,
+    as_dataset,
     pooled_halves,
 )
-from lightsplit.errors import ConfigError
-from lightsplit.experiments.config import FACTS, Experiment
+from lightsplit.errors import ConfigError, DataError
+from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.cuts import Cuts, make_formats
+from lightsplit.experiments.own_secret import ClientSecrets
+from lightsplit.experiments.recipes import make_precision, make_recipe
 from lightsplit.experiments.weights import load_weights
-from lightsplit.models import MODELS
+from lightsplit.objectives import OBJECTIVES, WeightedObjective
+from lightsplit.runs.schedule import Schedule
 from lightsplit.runtime import (
     Client,
     ClientSide,
     HandOff,
     OptimizerFactory,
+    Secret,
     Server,
     ServerSide,
+    begin_with_first_batch,
 )
-from lightsplit.splitting import SplitModel
-from lightsplit.training.schedule import Schedule
+from lightsplit.splitting import SplitModel, split
 from lightsplit.transports import Send
+from lightsplit.user_code import one_line_errors
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
@@ -49,15 +56,15 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 
 class TestBatches:
-    """The test set in order; can be iterated again and again."""
+    """The test set in order; it can be iterated many times."""
 
     __test__ = False
 
-    def __init__(self, samples: Samples, batch_size: int) -> None:
+    def __init__(self, samples: SampleSet, batch_size: int) -> None:
         self._samples = samples
         self._batch_size = batch_size
 
-    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
         for start in range(0, len(self._samples), self._batch_size):
             stop = min(start + self._batch_size, len(self._samples))
             yield self._samples.batch(torch.arange(start, stop))
@@ -65,37 +72,54 @@ class TestBatches:
 
 def load_dataset(experiment: Experiment, data_dir: Path | None = None) -> Dataset:
     """Return the dataset within the experiment's limits."""
-    whole = DATASETS.create(experiment.dataset, data_dir=data_folder(data_dir))
-    if experiment.data_split == "pooled-halves":
+    task = experiment.make_task()
+    if task.data is None:
+        raise ConfigError(f"the task {task.name} has no data function to train with")
+    with one_line_errors(f"the data of {task.name} cannot be loaded", DataError):
+        given = task.data(data_dir)
+    whole = as_dataset(task.name, given, task.classes)
+    if experiment.task.data_split == "pooled-halves":
         whole = pooled_halves(whole)
     train, test, seed = whole.train, whole.test, experiment.seed
-    if experiment.train_limit:
-        train = train.limit(experiment.train_limit, seed)
-    if experiment.test_limit:
-        test = test.limit(experiment.test_limit, seed)
+    if experiment.task.train_limit:
+        train = train.limit(experiment.task.train_limit, seed)
+    if experiment.task.test_limit:
+        test = test.limit(experiment.task.test_limit, seed)
     return Dataset(whole.name, train, test, whole.classes)
 
 
-def load_parts(experiment: Experiment) -> SplitModel:
-    """Return the model, cut; no data is needed for it."""
-    shape, classes = FACTS[experiment.dataset]
-    with seeding.scope(experiment.seed, "model"):
-        zoo = MODELS.create(experiment.model, cut=experiment.cut, classes=classes)
-    if zoo.input_shape != shape:
+def load_parts(
+    experiment: Experiment, first_weights: Secret | None = None
+) -> SplitModel:
+    """Return the model, cut into parts; this needs no data.
+
+    A networked client draws its weights from ``first_weights`` and uses the head and
+    the tail. Every other caller draws them from the run's seed.
+    """
+    task = experiment.make_task()
+    if task.head_until is None or task.tail_from is None:
         raise ConfigError(
-            f"{experiment.model} takes images of shape {zoo.input_shape}, "
-            f"{experiment.dataset} has {shape}"
+            f"{task.name} does not say where to cut: give --head-until and --tail-from"
         )
-    if experiment.weights:
-        load_weights(zoo.module, Path(experiment.weights))
-    return zoo.split()
+    with (first_weights or Secret(experiment.seed)).scope("model"):
+        model = task.model()
+    if experiment.task.weights is not None:
+        load_weights(model, Path(experiment.task.weights))
+    return split(
+        model,
+        head_until=task.head_until,
+        tail_from=task.tail_from,
+        example=task.example_inputs(),
+        share=task.share,
+    )
 
 
 def make_server(experiment: Experiment, cuts: Cuts) -> Server:
     """Return the server with its side on the experiment's device."""
     parts, codec, output_codec = cuts.parts, cuts.codec, cuts.output_codec
-    tail = None if experiment.topology == "u" else parts.tail
+    tail = None if experiment.split.topology == "u" else parts.tail
     encoder = None if output_codec is None else output_codec.encoder
+    sends_no_gradient = experiment.split.gradients == "none"
     _move(experiment, parts.backbone, tail, codec.decoder, encoder)
     side = ServerSide(
         parts.backbone,
@@ -103,86 +127,161 @@ def make_server(experiment: Experiment, cuts: Cuts) -> Server:
         make_optimizer(experiment),
         tail=tail,
         output_codec=output_codec,
-        freeze_backbone=experiment.freeze_backbone,
+        freeze_backbone=experiment.split.freeze_backbone or sends_no_gradient,
+        normalisation=experiment.statistics,
     )
-    return Server(side, seed=experiment.seed, formats=make_formats(experiment))
+    side.precision = make_precision(experiment.training)
+    return Server(
+        side,
+        seed=experiment.seed,
+        loss=experiment.make_task().loss,
+        formats=make_formats(experiment),
+        norm_limit=experiment.training.norm_limit,
+        forward_only=sends_no_gradient,
+        recipe=make_recipe(experiment.training),
+    )
 
 
 def make_client_side(experiment: Experiment, cuts: Cuts) -> ClientSide:
-    """Return a client side that holds the very parts that are given."""
-    tail = cuts.parts.tail if experiment.topology == "u" else None
+    """Return a client side that holds the given parts themselves."""
+    tail = cuts.parts.tail if experiment.split.topology == "u" else None
     _move(experiment, cuts.parts.head, tail, cuts.codec.encoder)
-    return ClientSide(
+    has_terms = any(term.weight for term in experiment.objective.values())
+    if experiment.split.gradients == "none" and not has_terms:  # nothing to learn from
+        cuts.parts.head.requires_grad_(False)
+        cuts.codec.encoder.requires_grad_(False)
+    side = ClientSide(
         cuts.parts.head,
         tail,
         cuts.codec,
         make_optimizer(experiment),
         output_codec=cuts.output_codec,
+        objectives=make_objectives(experiment, cuts.codec),
     )
+    if experiment.owners.heads == "private":
+        begin_with_first_batch(side.modules)
+    side.precision = make_precision(experiment.training)
+    return side
+
+
+def make_objectives(experiment: Experiment, codec: Codec) -> list[WeightedObjective]:
+    """Return the terms that a client adds to its loss."""
+    known = {"codec": codec, "classes": experiment.make_task().classes}
+    found = []
+    for name, term in experiment.objective.items():
+        taken = inspect.signature(OBJECTIVES.get(name)).parameters
+        given = {key: value for key, value in known.items() if key in taken}
+        objective = OBJECTIVES.create(name, **given, **term.options)
+        found.append(WeightedObjective(objective, term.weight))
+    return found
 
 
 def make_client_sides(experiment: Experiment, cuts: Cuts) -> list[ClientSide]:
-    """Return the side of each client: one and the same, or copies."""
-    if experiment.heads == "shared":
-        return [make_client_side(experiment, cuts)] * experiment.clients
+    """Return the side of each client: the same object if shared, copies if private."""
+    if experiment.owners.heads == "shared":
+        return [make_client_side(experiment, cuts)] * experiment.owners.clients
     return [
-        make_client_side(experiment, _private(cuts)) for _ in range(experiment.clients)
+        make_client_side(experiment, private_cuts(cuts))
+        for _ in range(experiment.owners.clients)
     ]
 
 
 def make_client(
-    experiment: Experiment, side: ClientSide, send: Send, index: int = 0
+    experiment: Experiment,
+    side: ClientSide,
+    send: Send,
+    index: int = 0,
+    *,
+    secrets: ClientSecrets | None = None,
 ) -> Client:
-    """Return a client with ``side`` that reaches the server by ``send``."""
+    """Return a client with ``side`` that reaches the server through ``send``."""
+    secrets = secrets or ClientSecrets.of_run(experiment.seed)
     return Client(
         side,
         send,
         index=index,
-        wcc=experiment.wcc,
-        seed=experiment.seed,
-        device=make_device(experiment.device),
+        secret=secrets.own,
+        loss=experiment.make_task().loss,
+        device=make_device(experiment.training.device),
         formats=make_formats(experiment),
-        hand_off=HandOff(side, experiment.hand_off, seed=experiment.seed),
+        hand_off=make_hand_off(experiment, side, start=secrets.start),
+        forward_only=experiment.split.gradients == "none",
+        recipe=make_recipe(experiment.training),
+    )
+
+
+def make_hand_off(
+    experiment: Experiment, side: ClientSide, *, start: str = ""
+) -> HandOff:
+    """Return how ``side``, which has its first weights, travels between clients."""
+    return HandOff(
+        side,
+        experiment.wire.hand_off,
+        optimizer_stays=experiment.wire.hand_off_optimizer == "stays",
+        seed=experiment.seed,
+        start=start,
     )
 
 
 def make_batches(
-    experiment: Experiment, samples: Samples, indices: Tensor, client: int
+    experiment: Experiment,
+    samples: SampleSet,
+    indices: Tensor,
+    client: int,
+    *,
+    secret: Secret | None = None,
 ) -> Batches:
-    """Return the batches of the client that holds ``indices``."""
-    return Batches(
-        samples, indices, experiment.batch_size, seed=experiment.seed, client=client
-    )
+    """Return the batches of the client that holds ``indices``, in a secret order."""
+    seed = experiment.seed if secret is None else secret.value
+    size = experiment.training.batch_size
+    augment = make_augmentations(experiment)
+    return Batches(samples, indices, size, seed=seed, client=client, augment=augment)
+
+
+def make_augmentations(experiment: Experiment) -> list[Augmentation]:
+    """Return the random changes of training batches: the task's, then these."""
+    named = [
+        AUGMENTATIONS.create(name, **options)
+        for name, options in experiment.augment.items()
+    ]
+    return [*experiment.make_task().augment, *named]
 
 
 def make_schedule(experiment: Experiment, batches: Sequence[Sized]) -> Schedule:
-    """Return who trains when; ``batches`` are those of every client."""
+    """Return the schedule of turns; ``batches`` has an entry for every client."""
     return Schedule(
         [len(held) for held in batches],
-        turn_steps=experiment.turn_steps,
-        epochs=experiment.epochs,
-        max_steps=experiment.max_steps,
+        turn_steps=turn_steps(experiment),
+        epochs=experiment.training.epochs,
+        max_steps=experiment.training.max_steps or 0,
     )
 
 
+def turn_steps(experiment: Experiment) -> int:
+    """Return the longest turn in the schedule's terms: 0 is a client's whole epoch."""
+    steps = experiment.training.turn_steps
+    return 0 if steps == "epoch" else steps
+
+
 def make_optimizer(experiment: Experiment) -> OptimizerFactory:
-    """Return what makes an optimizer over given parameters."""
-    options = {"lr": experiment.lr, "weight_decay": experiment.weight_decay}
-    if experiment.optimizer == "sgd":
-        options["momentum"] = experiment.momentum
-    return partial(OPTIMIZERS[experiment.optimizer], **options)
+    """Return a function that makes an optimizer over parameters."""
+    training = experiment.training
+    options = {"lr": training.lr, "weight_decay": training.weight_decay}
+    if training.optimizer == "sgd":
+        options["momentum"] = training.momentum
+    return partial(OPTIMIZERS[training.optimizer], **options)
 
 
 def check_single_samples(batches: list[Batches], modules: list[nn.Module]) -> None:
-    """Refuse batches of one sample where a BatchNorm sees one value per channel."""
+    """Refuse batches of one sample if a BatchNorm sees one value per channel."""
     if not any(isinstance(m, nn.BatchNorm1d) for top in modules for m in top.modules()):
         return
     for client, source in enumerate(batches):
         if len(source.indices) < 2 * len(source):
             raise ConfigError(
-                f"client {client} has {len(source.indices)} samples: in batches of 2 "
-                "one is left alone, and BatchNorm cannot train on it; choose a larger "
-                "batch_size"
+                f"client {client} has {len(source.indices)} samples: batches of 2 "
+                "leave one sample alone, and BatchNorm cannot train on it; choose a "
+                "larger batch_size"
             )
 
 
@@ -197,7 +296,7 @@ def private_codec(codec: Codec) -> Codec:
 
 
 def make_device(name: str) -> torch.device:
-    """Return the device, or say why it cannot be used."""
+    """Return the device; refuse an unusable one with the reason."""
     try:
         device = torch.device(name)
         torch.zeros(1, device=device).item()
@@ -208,19 +307,15 @@ def make_device(name: str) -> torch.device:
 
 
 def _move(experiment: Experiment, *modules: nn.Module | None) -> None:
-    device = make_device(experiment.device)
+    device = make_device(experiment.training.device)
     for module in modules:
         if module is not None:
             module.to(device)
 
 
-def _private(cuts: Cuts) -> Cuts:
+def private_cuts(cuts: Cuts) -> Cuts:
     """Return the cuts with a head, a tail and an encoder of their own."""
     parts = cuts.parts
-    copied = SplitModel(
-        copy.deepcopy(parts.head),
-        parts.backbone,
-        copy.deepcopy(parts.tail),
-        parts.whole,
-    )
+    head, tail = copy.deepcopy((parts.head, parts.tail))  # together: they may share
+    copied = SplitModel(head, parts.backbone, tail, parts.whole)
     return cuts._replace(parts=copied, codec=private_codec(cuts.codec))

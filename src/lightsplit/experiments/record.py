@@ -1,6 +1,5 @@
 """The final figures of a run, as they stand in record.json (docs/record.md)."""
 
-import math
 import os
 import platform
 from importlib.metadata import version
@@ -12,37 +11,40 @@ from torch import nn
 from lightsplit.codecs import Codec, OutputCodec
 from lightsplit.experiments.backdoors import measure_backdoor
 from lightsplit.experiments.build import Job
+from lightsplit.experiments.certificate import code_bits, measured, promised
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.detection import detection_record
 from lightsplit.experiments.inspection import SHOWN, hijack_record, inspection_record
-from lightsplit.protocol import STEP_KINDS, Contract
-from lightsplit.protocol.messages import LOSS_BYTES
+from lightsplit.experiments.labels import labels
+from lightsplit.experiments.raw_traffic import step_ratio, total_ratio
+from lightsplit.protocol import Contract
 from lightsplit.results import RECORD_VERSION
+from lightsplit.runs.run_state import RunState
 from lightsplit.runtime import Server
 from lightsplit.splitting import SplitModel
-from lightsplit.training import Progress, Trainer
 
 
 def make_record(job: Job) -> dict[str, Any]:
-    """Return the figures of a job that has run."""
+    """Return the record of a finished job."""
     trainer, progress = job.trainer, job.trainer.progress
     last = progress.history[-1]
+    described = describe_run(job.experiment, job.contract, trainer.server)
+    certificate = measured(trainer.clients[0], job.dataset.test)
     return {
-        **describe_run(job.experiment, job.contract, trainer.server),
-        "test_accuracy": last["test_accuracy"],
-        "best_test_accuracy": progress.best_accuracy,
-        "test_loss": last["test_loss"],
-        "client_accuracies": last["client_accuracies"],
-        "stopped_by": _end(trainer),
+        **described,
+        "certificate": described["certificate"] | certificate,
+        **test_figures(trainer.state),
+        "stopped_by": trainer.state.stop_reason or "schedule",
         "steps": progress.steps,
         "samples": progress.samples,
         "epochs": last["epoch"],
         "rounds": last["round"],
         "seconds": round(progress.seconds, 3),
         "step_ratio": step_ratio(progress, job.contract),
+        "total_ratio": total_ratio(job.experiment, progress, job.contract),
         "bytes": progress.bytes,
         "parameters": count_parameters(job.parts, job.codec, job.output_codec),
-        "label_histogram": job.histogram.tolist(),
+        "label_histogram": None if job.histogram is None else job.histogram.tolist(),
         "backdoor": measure_backdoor(job.experiment, job.witnesses(), job.test),
         "detection": detection_record(job.experiment, progress),
         "inspection": inspection_record(trainer.clients),
@@ -50,19 +52,35 @@ def make_record(job: Job) -> dict[str, Any]:
     }
 
 
+def test_figures(state: RunState) -> dict[str, Any]:
+    """Return the figures of the last evaluation, and the best monitored figure."""
+    monitor, progress = state.monitor, state.progress
+    last = progress.history[-1] if progress.history else {}
+    tested = {key: last[key] for key in last if key.startswith("test_")}
+    value = last.get(f"test_{monitor.name}")
+    return {
+        "monitor": {**monitor._asdict(), "last": value, "best": progress.best},
+        **tested,
+        f"best_test_{monitor.name}": progress.best,
+        "client_figures": last.get("client_figures", []),
+    }
+
+
 def describe_run(
     experiment: Experiment, contract: Contract, server: Server
 ) -> dict[str, Any]:
-    """Return what was run, with what, and on what."""
+    """Return the settings, versions and hardware of a run."""
     codec = server.side.codec
     return {
         "record_version": RECORD_VERSION,
-        "experiment": experiment.model_dump(),
+        "experiment": experiment.tables(),
+        "labels": labels(experiment),
         "seed": experiment.seed,
         "activation_size": codec.activation_size,
-        "code_size": codec.code_size,
-        "ratio": codec.ratio,
-        "code_bits": 8 * server.formats.layout("code", codec.layout(1)).code_bytes,
+        "code_size": codec.code_size if codec.is_sent else 0,
+        "ratio": codec.ratio if codec.is_sent else None,
+        "code_bits": code_bits(server.wire),
+        "certificate": promised(experiment, code_bits(server.wire)),
         "output_size": contract.output_size,
         "contract": contract.digest,
         "versions": {
@@ -75,42 +93,21 @@ def describe_run(
             "machine": platform.machine(),
             "cpus": os.cpu_count(),
             "threads": torch.get_num_threads(),
-            "device": experiment.device,
+            "device": experiment.training.device,
         },
     }
 
 
-def step_ratio(progress: Progress, contract: Contract) -> float:
-    """Return the bytes of all messages of all steps, raw in fp32 over ours."""
-    ours = sum(progress.bytes[kind] for kind in (*STEP_KINDS, "labels"))
-    return raw_step_bytes(progress, contract) / ours
-
-
-def raw_step_bytes(progress: Progress, contract: Contract) -> int:
-    """Return what the same steps would have sent with the raw codec in fp32."""
-    activations = 2 * 4 * progress.samples * math.prod(contract.activation_shape)
-    if contract.topology == "vanilla":
-        losses = LOSS_BYTES * progress.steps
-        labels = progress.samples * torch.int64.itemsize
-        return activations + labels + losses
-    return activations + 2 * 4 * progress.samples * math.prod(contract.output_shape)
-
-
 def _private(job: Job) -> torch.Tensor:
     """Return the first few training images of the first client."""
-    return job.dataset.train.batch(job.held[0][:SHOWN])[0]
-
-
-def _end(trainer: Trainer) -> str:
-    if trainer.is_stopped_by_guard:
-        return "detector"
-    return "patience" if trainer.is_out_of_patience else "schedule"
+    images: torch.Tensor = job.dataset.train.batch(job.held[0][:SHOWN])[0]
+    return images
 
 
 def count_parameters(
     parts: SplitModel, codec: Codec, output_codec: OutputCodec | None
 ) -> dict[str, int]:
-    """Return the parameters of each part of the model and of its codecs."""
+    """Return the number of parameters of each part of the model and of its codecs."""
     return {
         "head": _count(parts.head),
         "backbone": _count(parts.backbone),

@@ -1,4 +1,4 @@
-"""An experiment from beginning to end, in a folder of its own."""
+"""An experiment from start to end, in a folder of its own."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +13,11 @@ from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.record import make_record
 from lightsplit.experiments.twin import base_rate
 from lightsplit.results import RunFolder, finite, tensors
+from lightsplit.runs import checkpoint_folder
+from lightsplit.simulation import TurnEnded, checkpoint
 from lightsplit.splitting import SplitModel, merge
-from lightsplit.training import TurnDone, checkpoint
 
-Observer = Callable[[Job, TurnDone], bool]
+Observer = Callable[[Job, TurnEnded], bool]
 
 
 def run(
@@ -28,17 +29,17 @@ def run(
     observe: Observer = lambda _job, _done: True,
     started: Callable[[Job], None] = lambda _job: None,
 ) -> dict[str, Any] | None:
-    """Train, leave everything in ``folder`` and return the record.
+    """Train, write all results to ``folder`` and return the record.
 
-    A folder with a checkpoint is continued. ``started`` sees the job before its first
-    turn and ``observe`` every turn; when the latter returns false the run is saved and
-    left unfinished, and there is no record.
+    If the folder has a checkpoint, the run resumes from it. ``started`` receives the
+    job before its first turn, and ``observe`` receives every turn; if ``observe``
+    returns false, the run is saved unfinished and there is no record.
 
     Checkpoints are ``checkpoint_every`` steps apart (0: at each evaluation), and there
     is always one at the end.
     """
     job = build(experiment, data_dir)
-    if checkpoint.exists(folder.checkpoint):
+    if checkpoint_folder.exists(folder.checkpoint):
         _check_can_go_on(experiment)
         checkpoint.load(folder.checkpoint, job.trainer, job.contract.digest)
     job.trainer.schedule.check_reaches(job.trainer.progress.steps)
@@ -56,7 +57,7 @@ def run(
     checkpoint.save(folder.checkpoint, job.trainer, job.contract.digest)
     _save_models(job, folder.path)
     record: dict[str, Any] = finite({**make_record(job), **_audit_of(folder, job)})
-    if experiment.twin:
+    if experiment.backdoor is not None and experiment.backdoor.twin:
         record["backdoor"]["base_rate"] = base_rate(experiment, data_dir)
     folder.write_verdicts(job.trainer.progress.verdicts)
     folder.write_record(record)
@@ -64,7 +65,7 @@ def run(
 
 
 def _audit_of(folder: RunFolder, job: Job) -> dict[str, Any]:
-    """Return what attacks found before, if the run has not changed since."""
+    """Return the earlier findings of attacks, if the run has not changed since."""
     before = folder.read_record() if folder.is_finished else {}
     if before.get("steps") != job.trainer.progress.steps:
         return {}
@@ -72,17 +73,19 @@ def _audit_of(folder: RunFolder, job: Job) -> dict[str, Any]:
 
 
 def _check_can_go_on(experiment: Experiment) -> None:
-    if experiment.hijack:
-        raise ConfigError("a hijacked run cannot be gone on with: start it anew")
+    if experiment.server.hijack:
+        raise ConfigError("a hijacked run cannot be resumed: start it anew")
 
 
-def _is_due(done: TurnDone, job: Job, every: int) -> bool:
+def _is_due(done: TurnEnded, job: Job, every: int) -> bool:
     steps, is_evaluated = job.trainer.progress.steps, done.evaluation is not None
-    return checkpoint.is_due(every, steps, done.report.steps, is_evaluated=is_evaluated)
+    return checkpoint_folder.is_due(
+        every, steps, done.report.steps, is_evaluated=is_evaluated
+    )
 
 
 def _save_models(job: Job, path: Path) -> None:
-    """Write the whole model under its own names; with private heads one per client."""
+    """Write the whole model under its own names, one per private head."""
     clients = job.trainer.clients
     if job.trainer.has_shared_heads:
         parts = _whole_parts(job, job.parts.head, job.parts.tail)
@@ -90,6 +93,7 @@ def _save_models(job: Job, path: Path) -> None:
         return
     for index, client in enumerate(clients):
         modules = client.side.modules
+        job.trainer.server.side.normalisation.switch_to(index)
         tail = modules["tail"] if client.side.has_tail else job.parts.tail
         parts = _whole_parts(job, modules["head"], tail)
         name = f"model-{index}.safetensors"
@@ -97,7 +101,7 @@ def _save_models(job: Job, path: Path) -> None:
 
 
 def _whole_parts(job: Job, head: nn.Module, tail: nn.Module | None) -> SplitModel:
-    """Return the parts with a tail for whole outputs, as the model has it."""
+    """Return the parts with the model's own tail, which takes whole outputs."""
     if job.output_codec is not None and tail is not None:
         tail = widened_tail(tail, job.output_codec)
     return SplitModel(head, job.parts.backbone, tail, job.parts.whole)

@@ -1,21 +1,21 @@
-"""The figures of every evaluation for TensorBoard, with the extra installed."""
+"""The figures of every evaluation for TensorBoard, if the extra is installed."""
 
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from lightsplit.errors import ConfigError
 from lightsplit.experiments.build import Job
-from lightsplit.training import TurnDone
+from lightsplit.extras import require
+from lightsplit.simulation import TurnEnded
 
 FOLDER = "tensorboard"
 
 
 class TensorBoardLog:
-    """Writes scalars under a run's folder; one that is off does nothing.
+    """Writes scalars under a run's folder; with ``is_on=False`` it does nothing.
 
-    A run that goes on after a crash repeats the steps since its checkpoint; TensorBoard
-    is told to forget what it has beyond that.
+    A run that resumes after a crash repeats the steps since its checkpoint. TensorBoard
+    is told to forget its scalars of those steps.
     """
 
     def __init__(self, folder: Path, *, is_on: bool = True) -> None:
@@ -37,26 +37,26 @@ class TensorBoardLog:
         if self._writer is not None:
             self._writer.close()
 
-    def observe(self, job: Job, done: TurnDone) -> bool:
-        """Log a turn after which the test set was tried."""
+    def observe(self, job: Job, done: TurnEnded) -> bool:
+        """Log a turn that ended with an evaluation; always return true."""
         if not self._is_on or done.evaluation is None:
             return True
         line, counts = job.trainer.progress.history[-1], job.trainer.progress.bytes
         step = line["step"]
         if self._writer is None:
             self._writer = _writer_class()(str(self._folder), purge_step=step)
-        for name in ("train_loss", "test_loss", "test_accuracy"):
-            self._writer.add_scalar(name.replace("_", "/"), line[name], step)
+        tested = [name for name in line if name.startswith("test_")]
+        for name in ("train_loss", *tested):
+            self._writer.add_scalar(name.replace("_", "/", 1), line[name], step)
+        for name, value in line.get("objectives", {}).items():
+            self._writer.add_scalar(f"objectives/{name}", value, step)
         for kind, count in counts.items():
             self._writer.add_scalar(f"bytes/{kind}", count, step)
         return True
 
 
 def _writer_class() -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise ConfigError(
-            "TensorBoard is not installed; pip install 'lightsplit[tensorboard]'"
-        ) from error
+    require("tensorboard", extra="tensorboard", purpose="--tensorboard")
+    from torch.utils.tensorboard import SummaryWriter
+
     return SummaryWriter

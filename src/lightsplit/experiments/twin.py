@@ -1,4 +1,4 @@
-"""The same experiment without the poison, to know what the trigger does by itself."""
+"""The same experiment without poison, to measure the trigger's own effect."""
 
 from pathlib import Path
 
@@ -7,23 +7,17 @@ from lightsplit.experiments.backdoors import make_trigger, success_rate
 from lightsplit.experiments.build import build
 from lightsplit.experiments.config import Experiment, make_experiment
 
-CLEAN = {
-    "trigger": "",
-    "malicious": 0.0,
-    "malicious_clients": "",
-    "twin": False,
-    "detector": "",
-    "on_flag": "warn",
-}
+POISON = ("backdoor", "detector", "guard")  # the tables to drop
 
 
 def clean_twin(experiment: Experiment) -> Experiment:
-    """Return the experiment with nobody malicious and nobody watching."""
-    return make_experiment({**experiment.model_dump(), **CLEAN})
+    """Return the experiment without malicious clients and without detectors."""
+    tables = experiment.tables()
+    return make_experiment({k: v for k, v in tables.items() if k not in POISON})
 
 
 def base_rate(experiment: Experiment, data_dir: Path | None = None) -> float | None:
-    """Train the clean twin to its end; return how often the trigger works on it."""
+    """Train the clean twin to its end and return the trigger's success rate on it."""
     job = build(clean_twin(experiment), data_dir)
     for _ in job.trainer.run():
         pass

@@ -1,4 +1,4 @@
-"""Starting from weights that were trained before, in part or in whole."""
+"""Starting a run from earlier weights of the whole model or of a part."""
 
 from pathlib import Path
 
@@ -11,15 +11,15 @@ _SHOWN = 5
 
 
 def load_weights(model: nn.Module, path: Path) -> int:
-    """Load what ``path`` holds into ``model`` and return how many tensors that was.
+    """Load the tensors of ``path`` into ``model`` and return their number.
 
-    The file may hold a part of the model (the backbone alone, say). Every name in it
-    must be the model's, with its shape: a near miss is refused, never skipped.
+    The file may hold only a part of the model, such as the backbone. Every name in it
+    must be one of the model's, with its shape: a near miss is refused, not skipped.
     """
     given, own = tensors.load(path), model.state_dict()
     unknown = [name for name in given if name not in own]
     if unknown:
-        raise ConfigError(f"{path}: not in the model: {_some(unknown)}")
+        raise ConfigError(f"{path} has tensors unknown to the model: {_some(unknown)}")
     misfits = [
         f"{name} is {tuple(given[name].shape)}, expected {tuple(own[name].shape)}"
         for name in given

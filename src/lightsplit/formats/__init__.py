@@ -1,6 +1,6 @@
 """Wire formats: how the numbers of a message are written, and how they are rounded.
 
-Importing this package enters every format in ``FORMATS``.
+Importing this package registers every format in ``FORMATS``.
 """
 
 from lightsplit.formats.base import FORMATS, Format

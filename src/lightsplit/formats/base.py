@@ -1,9 +1,9 @@
-"""What every wire format is: float32 numbers to the tensors that travel, and back.
+"""The interface of a wire format: float32 numbers to written tensors, and back.
 
     values (B, …) float32 ──write──► (numbers, scales …) ──read──► values (B, …)
 
-Both ends hold the same format and the same rounding, so what is read is known to the
-sender as well. The receiver's gradient is taken at what it read.
+Both ends hold the same format and the same rounding, so the sender knows which numbers
+the receiver reads. The receiver takes its gradient at the numbers that it read.
 """
 
 import torch
@@ -20,7 +20,7 @@ class Format:
 
     Attributes:
         name: the registered name.
-        is_exact: whether what is read is what was written, to the bit.
+        is_exact: whether reading gives back the written numbers, bit for bit.
         tensors: how many tensors one tensor becomes.
     """
 
@@ -29,17 +29,17 @@ class Format:
     tensors = 1
 
     def layout(self, spec: TensorSpec) -> tuple[TensorSpec, ...]:
-        """Return the tensors that one of ``spec`` becomes."""
+        """Return the specs of the tensors that a tensor of ``spec`` becomes."""
         raise NotImplementedError
 
     def write(self, values: Tensor, rounding: Rounding) -> tuple[Tensor, ...]:
-        """Return what travels for ``values``, or refuse numbers that cannot."""
+        """Return the written tensors; refuse numbers that cannot be written."""
         raise NotImplementedError
 
     def read(
         self, written: tuple[Tensor, ...], shape: tuple[int, ...], rounding: Rounding
     ) -> Tensor:
-        """Return the values of ``shape`` that were written."""
+        """Return the values of ``shape`` that the written tensors stand for."""
         raise NotImplementedError
 
 
@@ -47,7 +47,7 @@ FORMATS: Registry[Format] = Registry("wire format")
 
 
 def check_float32(values: Tensor, name: str) -> None:
-    """Raise unless ``values`` are what a format takes."""
+    """Raise unless ``values`` are float32."""
     if values.dtype != torch.float32:
         raise FormatError(f"{name} writes float32, got {values.dtype}")
 

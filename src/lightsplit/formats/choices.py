@@ -1,7 +1,7 @@
-"""One word for all four messages of a step, or one for each of them.
+"""One name for all four messages of a step, or one for each of them.
 
 "int8"                       all four
-"code=int8,output=bf16"      these two; the others as by default
+"code=int8,output=bf16"      these two; the default for the others
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ def parse_choices(
 
 
 def choice_text(choices: Mapping[str, str]) -> str:
-    """Return the one text of ``choices``: a word where all four are the same."""
+    """Return the shortest text of ``choices``: one name if all four are the same."""
     words = {choices[kind] for kind in STEP_KINDS}
     if len(words) == 1:
         return words.pop()

@@ -1,11 +1,12 @@
-"""Floating-point formats: every number by itself, no scales.
+"""Floating-point formats: each number on its own, without scales.
 
     fp32   as it is, the very same tensor
     fp16   10 bits of mantissa, up to 65,504, below 6e-8 it is zero
     bf16   7 bits of mantissa, the range of float32
 
-Floats are rounded to the nearest; bf16 also stochastically, which is what slow averages
-need: what a nearest rounding would lose at each step, forever, gets through on average.
+Floats are rounded to the nearest. bf16 can also round stochastically, which slow
+averages need: a small change that nearest rounding would always lose gets through on
+average.
 """
 
 import math
@@ -21,40 +22,40 @@ from lightsplit.formats.rounding import Rounding, Stochastic
 
 @FORMATS.register("fp32")
 class Float32(Format):
-    """The numbers themselves; costs nothing and loses nothing."""
+    """The numbers themselves: no cost, no loss."""
 
     name = "fp32"
     is_exact = True
 
     def layout(self, spec: TensorSpec) -> tuple[TensorSpec, ...]:
-        """Return the tensor as it is."""
+        """Return the spec unchanged."""
         return (spec,)
 
     def write(self, values: Tensor, _rounding: Rounding) -> tuple[Tensor, ...]:
-        """Return the very tensor."""
+        """Return the same tensor."""
         return (values,)
 
     def read(
         self, written: tuple[Tensor, ...], _shape: tuple[int, ...], _rounding: Rounding
     ) -> Tensor:
-        """Return the very tensor."""
+        """Return the same tensor."""
         return written[0]
 
 
 class _HalfFloat(Format):
-    """Half the bytes."""
+    """A format with half the bytes of float32."""
 
     dtype: torch.dtype
 
     def layout(self, spec: TensorSpec) -> tuple[TensorSpec, ...]:
-        """Return a tensor of the same shape in fewer bits."""
+        """Return a spec of the same shape with fewer bits."""
         return (TensorSpec(spec.shape, self.dtype),)
 
     def write(self, values: Tensor, rounding: Rounding) -> tuple[Tensor, ...]:
-        """Return the numbers in fewer bits, or refuse what has no finite one."""
+        """Return the numbers in fewer bits; refuse numbers that would overflow."""
         check_float32(values, self.name)
         written = self._narrow(values, rounding)
-        # A sum is finite only if every number is; but numbers may overflow together.
+        # A finite sum has finite numbers only; but finite numbers may overflow the sum.
         if not math.isfinite(written.sum(dtype=torch.float32).item()):
             self._check(values, written)
         return (written,)
@@ -96,7 +97,7 @@ class BFloat16(_HalfFloat):
     def _narrow(self, values: Tensor, rounding: Rounding) -> Tensor:
         if not isinstance(rounding, Stochastic) or not bool(values.isfinite().all()):
             return values.to(self.dtype)
-        # The lower half, plus noise, carries into the upper half as often as it should.
+        # Noise added to the lower half carries into the upper half with the right odds.
         noise = rounding.stream.bits(values.shape).to(values.device)
         bits = values.contiguous().view(torch.int32) + noise
         return (bits & -65536).view(torch.float32).to(self.dtype)

@@ -5,7 +5,7 @@
 
 L is 127 or 7. The scale is a bf16, which has the range of float32: gradients of 1e-12
 and activations of 1e12 keep the same relative precision. It is rounded up, so |x / s|
-never exceeds L; a row of zeros has scale 0. Rounding is ``rounding.py``'s business.
+never exceeds L; a row of zeros has scale 0. ``rounding.py`` does the rounding.
 """
 
 import math
@@ -20,23 +20,23 @@ from lightsplit.formats.rounding import Rounding
 
 _LOWER_HALF = 0xFFFF
 _FLOAT32_MAX = torch.finfo(torch.float32).max
-_LARGEST = _FLOAT32_MAX / 2  # so that no scale, rounded up, leads beyond float32
+_LARGEST = _FLOAT32_MAX / 2  # keeps the rounded-up scale within float32
 
 
 class _Scaled(Format):
-    """Whole numbers from −``limit`` − 1 to ``limit``, and a scale for each row."""
+    """Whole numbers from −``limit`` − 1 to ``limit``, with a scale for each row."""
 
     limit: int
     tensors = 2
 
     def layout(self, spec: TensorSpec) -> tuple[TensorSpec, ...]:
-        """Return the whole numbers and the scales."""
+        """Return the specs of the whole numbers and the scales."""
         rows = spec.shape[0] if spec.shape else 1
         numbers = self._numbers(spec.shape, rows)
         return numbers, TensorSpec((rows,), torch.bfloat16)
 
     def write(self, values: Tensor, rounding: Rounding) -> tuple[Tensor, ...]:
-        """Return whole numbers and scales, or refuse what is not finite."""
+        """Return whole numbers and scales; refuse numbers that are not finite."""
         check_float32(values, self.name)
         rows = rows_of(values)
         scales = self._scales(rows)
@@ -47,12 +47,13 @@ class _Scaled(Format):
     def read(
         self, written: tuple[Tensor, ...], shape: tuple[int, ...], rounding: Rounding
     ) -> Tensor:
-        """Return the multiples of the scales."""
+        """Return the whole numbers times their scales."""
         numbers, scales = written
         steps = scales.to(torch.float32).unsqueeze(1)
         if not steps.abs().max().item() * (self.limit + 1) <= _FLOAT32_MAX:
             raise ProtocolError(
-                f"a scale of {self.name} leads beyond float32", code="not-finite"
+                f"a scale of {self.name} exceeds the range of float32",
+                code="not-finite",
             )
         whole = self._unpack(numbers, shape)
         return rounding.restore_(whole).mul_(steps).reshape(shape)
@@ -66,7 +67,7 @@ class _Scaled(Format):
             raise FormatError(
                 f"{self.name} holds numbers up to {_LARGEST:.6g}, got {highest:.6g}"
             )
-        # Positive floats are ordered like their bits: this is the next bf16 above.
+        # Positive floats sort like their bits, so this gives the next bf16 above.
         bits = (peaks / self.limit).view(torch.int32) + _LOWER_HALF
         above: Tensor = (bits & ~_LOWER_HALF).view(torch.float32)
         return above
@@ -83,7 +84,7 @@ class _Scaled(Format):
 
 @FORMATS.register("int8")
 class Int8(_Scaled):
-    """A byte for each number."""
+    """One byte for each number."""
 
     name = "int8"
     limit = 127
@@ -100,7 +101,7 @@ class Int8(_Scaled):
 
 @FORMATS.register("int4")
 class Int4(_Scaled):
-    """Two numbers to a byte, the first in the lower half; a row ends with its byte."""
+    """Two numbers per byte, the first in the lower half; rows end at a byte."""
 
     name = "int4"
     limit = 7

@@ -4,10 +4,10 @@
     stochastic   q = floor(y + u)                read as q            E[q] = y
     dither       q = round(y + u − 1)            read as q − (u − 1)  error uniform, ≤ ½
 
-u is drawn from (0, 1), one for each number, by both ends from the same stream. The
-dither lies in (−1, 0) and not around 0, so that |y| ≤ 127 fits into −128 … 127: the
-highest whole number that can come out is the highest one that fits, and nothing is ever
-clipped, which would bias it.
+u is drawn from (0, 1), once for each number, by both ends from the same stream. The
+dither lies in (−1, 0) instead of around 0, so that |y| ≤ 127 fits into −128 … 127: the
+highest possible result is the highest number that fits, so nothing is ever clipped,
+which would add a bias.
 """
 
 from functools import cached_property
@@ -19,14 +19,14 @@ from torch import Tensor
 from lightsplit import seeding
 from lightsplit.registry import Registry
 
-_BITS = 16  # of one draw; four are taken from each number of Philox
+_BITS = 16  # bits of one draw; each number of Philox gives four draws
 
 
 class Stream:
     """Random numbers that sender and receiver draw alike, in the same order.
 
-    ``names`` say what for, (client, step, message) for example. Nothing is drawn, and
-    no generator made, until it is asked for.
+    ``names`` say what the numbers are for, (client, step, message) for example. The
+    generator is made when the first number is drawn.
     """
 
     def __init__(self, seed: int, *names: int | str) -> None:
@@ -50,7 +50,7 @@ class Stream:
 
 
 class Rounding:
-    """How numbers become whole, and what whole numbers stand for."""
+    """A way to round numbers to whole numbers, and to read them back."""
 
     name: str
 
@@ -58,11 +58,11 @@ class Rounding:
         self.stream = stream
 
     def round_(self, scaled: Tensor, limit: int) -> Tensor:
-        """Make numbers of at most ``limit`` whole, in place."""
+        """Round numbers of at most ``limit`` to whole numbers, in place."""
         raise NotImplementedError
 
     def restore_(self, whole: Tensor) -> Tensor:
-        """Return what whole numbers stand for, in place."""
+        """Return the numbers that the whole numbers stand for, in place."""
         return whole
 
 
@@ -71,40 +71,40 @@ ROUNDINGS: Registry[Rounding] = Registry("rounding")
 
 @ROUNDINGS.register("nearest")
 class Nearest(Rounding):
-    """To the nearest whole number; the least error, but biased."""
+    """Rounds to the nearest whole number: the least error, but biased."""
 
     name = "nearest"
 
     def round_(self, scaled: Tensor, limit: int) -> Tensor:  # noqa: ARG002
-        """Make numbers of at most ``limit`` whole, in place."""
+        """Round numbers of at most ``limit`` to whole numbers, in place."""
         return scaled.round_()
 
 
 @ROUNDINGS.register("stochastic")
 class Stochastic(Rounding):
-    """Up or down at random, right on average; the error is larger by about √2."""
+    """Rounds up or down at random: right on average, with about √2 times the error."""
 
     name = "stochastic"
 
     def round_(self, scaled: Tensor, limit: int) -> Tensor:
-        """Make numbers of at most ``limit`` whole, in place."""
+        """Round numbers of at most ``limit`` to whole numbers, in place."""
         noise = self.stream.uniform(scaled.shape).to(scaled.device)
-        # limit + u can be rounded to limit + 1 by the addition, and by that alone.
+        # Rounding in the addition alone can turn limit + u into limit + 1.
         return scaled.add_(noise).floor_().clamp_(max=limit)
 
 
 @ROUNDINGS.register("dither")
 class Dither(Rounding):
-    """Nearest after adding noise that the reader takes away: right on average too."""
+    """Rounds to the nearest after adding noise that the reader subtracts: unbiased."""
 
     name = "dither"
 
     def round_(self, scaled: Tensor, limit: int) -> Tensor:  # noqa: ARG002
-        """Make numbers of at most ``limit`` whole, in place."""
+        """Round numbers of at most ``limit`` to whole numbers, in place."""
         return scaled.add_(self._noise(scaled)).round_()
 
     def restore_(self, whole: Tensor) -> Tensor:
-        """Return what whole numbers stand for, in place."""
+        """Return the numbers that the whole numbers stand for, in place."""
         return whole.sub_(self._noise(whole))
 
     def _noise(self, like: Tensor) -> Tensor:

@@ -1,19 +1,18 @@
 """The formats of the four messages of a step.
 
-    sender     codec ─► Code ──write──► Code of what travels ─► message
-    receiver   message ─► Code of what came ──read──► Code ─► codec
+    sender     codec ─► Code ──write──► written Code ─► message
+    receiver   message ─► written Code ──read──► Code ─► codec
 
-A message holds what travels: written numbers, and scales beside the codec's side
-information. Every float32 tensor of a code is written; others pass as they are. In one
-process and over a network the same tensors cross, so both compute the same.
+A message holds written numbers, and scales beside the codec's side information. Every
+float32 tensor of a code is written; other tensors pass unchanged. The same tensors
+cross in one process and over a network, so both compute the same.
 
-Gradients are those of a mean over the batch, small numbers that fp16 would lose. They
-travel multiplied by the number of rows and are divided where they arrive; in fp32 they
-travel as they are.
+Gradients are means over the batch: small numbers that fp16 would lose. The sender
+multiplies them by the number of rows and the receiver divides them again. In fp32 they
+travel unchanged.
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -24,7 +23,7 @@ from lightsplit.formats.base import FORMATS, Format
 from lightsplit.formats.choices import STEP_KINDS, choice_text, parse_choices
 from lightsplit.formats.rounding import ROUNDINGS, Rounding, Stream
 
-# What goes forward keeps the least error, what comes back must be right on average.
+# Forward messages need the least error; gradients must be right on average.
 DEFAULT_ROUNDING = {
     "code": "nearest",
     "output": "nearest",
@@ -35,10 +34,10 @@ DEFAULT_FORMAT = dict.fromkeys(STEP_KINDS, "fp32")
 
 
 class Stamp(NamedTuple):
-    """Which message it is; both ends derive its random numbers from this.
+    """The identity of a message; both ends derive its random numbers from it.
 
-    Outside training there is nothing to be right about on average, and a prediction
-    should not depend on when it was asked for: numbers are rounded to the nearest.
+    Outside training, numbers are rounded to the nearest: no average over steps is
+    taken, and a prediction should not depend on the step at which it is requested.
     """
 
     kind: str
@@ -51,10 +50,10 @@ class WireFormats:
     """How each of the four messages is written.
 
     Args:
-        formats: one name for all, or ``message=name`` pairs; fp32 where none is named.
-        rounding: the same; nearest on the way forward and dither on the way back where
-            none is named.
-        seed: of the random numbers; both ends must have the same.
+        formats: one name for all, or ``message=name`` pairs; the default is fp32.
+        rounding: likewise; the default is nearest for codes and outputs, dither for
+            gradients.
+        seed: seed of the random numbers; both ends must have the same.
     """
 
     def __init__(
@@ -67,15 +66,13 @@ class WireFormats:
         self.seed = seed
         self._formats = {kind: FORMATS.create(name) for kind, name in chosen.items()}
         self._roundings = rounded
-        # The messages of a run have few layouts, and each is asked for in every step.
-        self.layout = lru_cache(maxsize=256)(self._layout)
 
     def format(self, kind: str) -> Format:
         """Return the format of the messages of ``kind``."""
         return self._formats[kind]
 
-    def _layout(self, kind: str, plain: Layout) -> Layout:
-        """Return what travels for a code of layout ``plain``."""
+    def layout(self, kind: str, plain: Layout) -> Layout:
+        """Return the layout of a written code whose own layout is ``plain``."""
         first, *rest = (
             written
             for spec in (plain.values, *plain.side)
@@ -86,16 +83,19 @@ class WireFormats:
     def gradient_layout(
         self, kind: str, codec: Codec | None, values: TensorSpec
     ) -> Layout:
-        """Return what travels for the gradient at a code's ``values``."""
+        """Return the layout of the written gradient at a code's ``values``."""
         return self.layout(kind, _gradient_layout(codec, values))
 
     def write(self, stamp: Stamp, code: Code) -> Code:
-        """Return what travels for ``code``, which belongs to no graph."""
+        """Return ``code`` as written; it must not belong to an autograd graph."""
         form = self._formats[stamp.kind]
         if form.is_exact:
             return code
         rounding = self._rounding(stamp)
-        first, *rest = form.write(code.values, rounding)
+        is_packed = not code.values.is_floating_point()
+        first, *rest = (
+            (code.values,) if is_packed else form.write(code.values, rounding)
+        )
         for tensor in code.side:
             is_number = tensor.dtype == torch.float32
             rest += form.write(tensor, rounding) if is_number else (tensor,)
@@ -104,8 +104,8 @@ class WireFormats:
     def read(self, stamp: Stamp, written: Code, plain: Layout | None = None) -> Code:
         """Return the code that was written.
 
-        Without its layout the values are taken to have the shape that they travel in,
-        which only int4 changes, and what comes beside them to be written as it is.
+        Without its layout, the values are assumed to have the shape in which they
+        travel (only int4 changes the shape) and other tensors to be unchanged.
         """
         form = self._formats[stamp.kind]
         if form.is_exact:
@@ -121,7 +121,7 @@ class WireFormats:
     def write_gradient(
         self, stamp: Stamp, codec: Codec | None, gradient: Tensor
     ) -> Code:
-        """Return what travels for the gradient at a code's values."""
+        """Return the written gradient at a code's values."""
         if not self._formats[stamp.kind].is_exact:
             gradient = gradient * len(gradient)
         whole = Code(gradient) if codec is None else codec.encode_gradient(gradient)

@@ -1,8 +1,8 @@
-"""How near a reconstruction comes to the image it was made from.
+"""Metrics of how close a reconstruction is to its original image.
 
 evaluate(reconstructions, originals) ──► values per image ──► Scores ──► summaries
 
-Importing this package enters every metric in ``METRICS``.
+Importing this package registers every metric in ``METRICS``.
 """
 
 from lightsplit.metrics.base import METRICS, Metric

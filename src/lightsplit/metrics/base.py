@@ -1,11 +1,11 @@
-"""What a metric is, and what it may be given.
+"""The interface of a metric, and the checks of its arguments.
 
     reconstructions (N, C, H, W) ─┐
                                   ├─ metric ──► one value for each image (N,)
     originals (N, C, H, W) ───────┘
 
-A metric scores how near a reconstruction comes to its original. For an audit near is
-bad: ``more_private`` says which way the owner of the data wants the value to go.
+A metric scores how close a reconstruction is to its original. In an audit close is bad:
+``more_private`` is the direction that the owner of the data wants.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class Metric:
         higher_is_better: whether a higher value is a better reconstruction.
         lowest: the smallest value for images in [0, 1].
         highest: the largest value for images in [0, 1].
-        unit: what a value is counted in; empty for a bare number.
+        unit: the unit of a value; empty for a bare number.
         is_scale_free: whether brightness and contrast of a reconstruction are ignored.
         is_proportion: whether values are hits and misses, 1 and 0.
         needs_all_images: whether an image's value depends on the other images.
@@ -51,33 +51,33 @@ class Metric:
 
     @property
     def more_private(self) -> Literal["higher", "lower"]:
-        """Return the direction in which less of the original is given away."""
+        """Return the direction in which less of the original is revealed."""
         return "lower" if self.higher_is_better else "higher"
 
     def __call__(
         self, reconstructions: Tensor, originals: Tensor, *, weights: Path | None = None
     ) -> Tensor:
-        """Return one value for each image; see ``needs_weights`` for the folder."""
+        """Return one value per image; see ``needs_weights`` for the folder."""
         if not self.needs_weights:
             return self.function(reconstructions, originals)
         if weights is None:
             raise ConfigError(
-                f"metric {self.name} expects the folder of the LPIPS weights and got "
-                'none; give weights=data_folder(None) / "weights"'
+                f"metric {self.name} needs the folder of the LPIPS weights, got none; "
+                'give weights=data_folder(None) / "weights"'
             )
         return self.function(reconstructions, originals, weights=weights)
 
 
-METRICS: Registry[Metric] = Registry("metric")
+METRICS: Registry[Metric] = Registry("metric", "lightsplit.metrics")
 
 
 def scored_as(
     name: str, *, higher_is_better: bool, span: tuple[float, float], **facts: str | bool
 ) -> Callable[[ScoreFunction], ScoreFunction]:
-    """Return a decorator that enters a function as the metric ``name``.
+    """Return a decorator that registers a function as the metric ``name``.
 
     Args:
-        name: as in tables and on the command line.
+        name: its name in tables and on the command line.
         higher_is_better: whether a higher value is a better reconstruction.
         span: the smallest and the largest value for images in [0, 1].
         facts: any other attribute of Metric.
@@ -94,7 +94,7 @@ def scored_as(
 
 
 def checked_pair(reconstructions: Tensor, originals: Tensor) -> tuple[Tensor, Tensor]:
-    """Return both batches in one precision on one device, or say what does not fit."""
+    """Return both batches with one precision and device; refuse a mismatch."""
     if originals.ndim != 4 or reconstructions.shape != originals.shape:
         raise ConfigError(
             "expected reconstructions and originals of one shape (N, C, H, W), "

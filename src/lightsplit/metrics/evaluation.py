@@ -1,9 +1,9 @@
-"""Every metric of a set of reconstructions at once.
+"""All metrics of a set of reconstructions at once.
 
 Reconstructions may lie outside [0, 1]. They are clipped first (``clip=True``), because
-whoever attacks knows what an image is, and clipping never takes a value further from
-the original. ``clip=False`` scores them as they are, as the authors of UnSplit did for
-MNIST: there an attack that overshoots looks weaker than it is. Correlation and
+an attacker knows the range of an image, and clipping never moves a value away from
+the original. ``clip=False`` scores them unclipped, as the authors of UnSplit did for
+MNIST; an attack that overshoots then looks weaker than it is. Correlation and
 scaled_mse ignore brightness and contrast and always take the values unclipped.
 """
 
@@ -16,7 +16,7 @@ from torch import Tensor
 from lightsplit.errors import ConfigError
 from lightsplit.metrics.base import METRICS, Metric, checked_pair
 
-CHUNK = 256  # images scored at a time, by metrics that look at one image only
+CHUNK = 256  # images per call, for metrics that score each image on its own
 
 
 @torch.no_grad()
@@ -32,7 +32,7 @@ def evaluate(
 
     Args:
         reconstructions: (N, C, H, W), finite.
-        originals: of the same shape, in [0, 1].
+        originals: the same shape, in [0, 1].
         metrics: names in METRICS; by default all, LPIPS's only if ``weights`` is given.
         clip: whether reconstructions are clipped to [0, 1] before they are scored.
         weights: the folder of LPIPS's weights.
@@ -61,10 +61,10 @@ def _default_names(weights: Path | None) -> list[str]:
 
 def _check_values(reconstructions: Tensor, originals: Tensor) -> None:
     lowest, highest = originals.min().item(), originals.max().item()
-    if not (lowest >= 0 and highest <= 1):  # also when there is a NaN
+    if not (lowest >= 0 and highest <= 1):  # NaN fails too
         raise ConfigError(
             f"expected originals in [0, 1], got {lowest:.3g} to {highest:.3g}; undo "
-            "their normalisation first, and that of the reconstructions"
+            "the normalisation of originals and reconstructions first"
         )
     is_broken = ~reconstructions.isfinite().flatten(1).all(1)
     if bool(is_broken.any()):

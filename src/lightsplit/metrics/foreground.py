@@ -1,11 +1,11 @@
-"""Metrics of what an image shows, its dark background left out.
+"""Metrics of an image's foreground, without its dark background.
 
     original ──> 0.1──► mask ──► mse_foreground, psnr_foreground: pixels of the mask
                         └─ tight box ──► ssim_crop, lpips_crop: both images cut to it
 
-Most of an MNIST image is black, so that an all-black guess looks good over the whole of
-it. A pixel is foreground where any channel of the *original* is brighter than 0.1, in
-all its channels. An image without such a pixel is scored as a whole.
+Most of an MNIST image is black, so an all-black guess looks good over the whole image.
+A pixel is foreground, in all its channels, if any channel of the *original* is brighter
+than 0.1. An image without such a pixel is scored as a whole.
 """
 
 from collections import defaultdict
@@ -86,7 +86,7 @@ def _crops(images: Tensor, mask: Tensor) -> Iterator[Tensor]:
 
 
 def _by_shape(score: Score, guesses: list[Tensor], truths: list[Tensor]) -> Tensor:
-    """Return ``score`` of images of any sizes; those of one shape go in one batch."""
+    """Return ``score`` of images of any size, with one batch per shape."""
     groups = defaultdict(list)
     for index, truth in enumerate(truths):
         groups[truth.shape].append(index)

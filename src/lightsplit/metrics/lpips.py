@@ -4,17 +4,17 @@
           ──weighted sum over channels, mean over places──► sum over the five maps
 
 0 for equal images; lower is more alike. The forward pass is written out here, because
-torchvision, which the released code takes AlexNet from, needs a torch of its own build.
+the released code takes AlexNet from torchvision, which is tied to one build of torch.
 
-Where images differ from the photographs that the weights were learnt on:
+Images that differ from the photographs on which the weights were trained:
 
 * One channel is copied to three.
-* A side under 64 pixels is stretched to 64, bilinearly, each side for itself. AlexNet
-  halves an image four times: at 32 x 32 its last maps are a single place, and smaller
+* A side under 64 pixels is stretched to 64, bilinearly, each side separately. AlexNet
+  halves an image four times: at 32 x 32 its last maps have a single place, and smaller
   images would not pass. 64 is the size on which the published heads were fitted.
 
-So values of small images compare with each other, not with those of other programs,
-unless they stretch as well. No gradient flows.
+Values of small images are therefore comparable with each other, but not with those of
+other programs unless they stretch as well. No gradient flows.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ from lightsplit.metrics.base import checked_pair, scored_as
 from lightsplit.metrics.lpips_weights import Weights, load_weights
 
 SMALLEST_SIDE = 64
-CHUNK = 64  # images that pass AlexNet at a time
+CHUNK = 64  # images that pass through AlexNet at a time
 
 # Mean and deviation of the channels, for values in [-1, 1]: LPIPS's own constants.
 SHIFT = (-0.030, -0.088, -0.188)
@@ -47,14 +47,14 @@ def learned_perceptual_similarity(
     """Return LPIPS of each image to its original.
 
     Args:
-        reconstructions: (N, C, H, W) of one or three channels.
-        originals: of the same shape.
-        weights: the folder of the weights; what it lacks is downloaded into it.
+        reconstructions: (N, C, H, W) with one or three channels.
+        originals: the same shape.
+        weights: the folder of the weights; missing files are downloaded into it.
     """
     reconstructions, originals = checked_pair(reconstructions, originals)
     if originals.shape[1] not in (1, 3):
         raise ConfigError(
-            "LPIPS expects images of one or three channels, "
+            "LPIPS expects images with one or three channels, "
             f"got {originals.shape[1]}: {tuple(originals.shape)}"
         )
     network = load_weights(weights, originals.device)
@@ -67,13 +67,13 @@ def learned_perceptual_similarity(
 
 
 def stretched(images: Tensor) -> Tensor:
-    """Return the images with every side of at least 64 pixels."""
+    """Return the images with each side at least 64 pixels long."""
     size = [max(side, SMALLEST_SIDE) for side in images.shape[2:]]
     return interpolate(images, size, mode="bilinear", align_corners=False)
 
 
 def _prepared(images: Tensor) -> Tensor:
-    """Return the images as AlexNet wants them: coloured, scaled and large enough."""
+    """Return the images as AlexNet takes them: coloured, scaled and large enough."""
     coloured = images.float().expand(-1, 3, -1, -1)
     shift, scale = (coloured.new_tensor(c).view(3, 1, 1) for c in (SHIFT, SCALE))
     return stretched((coloured * 2 - 1 - shift) / scale)
@@ -94,7 +94,7 @@ def _distances(network: Weights, reconstructions: Tensor, originals: Tensor) -> 
 
 
 def _features(network: Weights, images: Tensor) -> Iterator[Tensor]:
-    """Yield the maps after each of the five convolutions, every place of length 1."""
+    """Yield the maps after each of the five convolutions, each place normalised."""
     maps = images
     for (kernel, bias), (stride, padding, pools) in zip(
         network.convolutions, LAYERS, strict=True

@@ -3,10 +3,11 @@
     FOLDER/alexnet-features.safetensors     features.{0,3,6,8,10}.{weight,bias}
     FOLDER/lpips-alex-heads.safetensors     lin{0,…,4}.model.1.weight
 
-Absent convolutions are downloaded from where torchvision has them (244 MB, SHA-256
-checked), and only they are kept (10 MB). Absent heads are those inside torchmetrics.
-Whatever the source, the numbers are checked: another network's would still give values,
-and nobody would see that they mean nothing. Read once per process, folder and device.
+Missing convolutions are downloaded from torchvision's address (244 MB, SHA-256
+checked); only they are kept (10 MB). Missing heads are taken from torchmetrics. The
+numbers are always checked: another network's weights would also give values, and nobody
+would notice that they are meaningless. They are read once per process, folder and
+device.
 """
 
 import hashlib
@@ -23,15 +24,16 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from lightsplit.errors import DataError, MissingDataError
+from lightsplit.extras import require
 
 FEATURES_FILE = "alexnet-features.safetensors"
 HEADS_FILE = "lpips-alex-heads.safetensors"
 
 ADDRESS = "https://download.pytorch.org/models/alexnet-owt-7be5be79.pth"
 ADDRESS_SHA256 = "7be5be791159472b1fbf3c69796f7cb30dca7ad8466c2df70058c37116cdee02"
-SECONDS = (5, 60)  # to connect, and between two pieces
+SECONDS = (5, 60)  # timeouts to connect, and between two chunks
 
-# Of the numbers themselves, see _digest.
+# SHA-256 of the numbers themselves; see _digest.
 FEATURES_SHA256 = "bfe63bc7d4567210c4f2635323e4604361abe3956187f91b20672feafe9e1366"
 HEADS_SHA256 = "a7908920142c7ac1b2f9b667feafb1c05a10c487e3b7adfbc1c9379e62411a43"
 
@@ -47,7 +49,7 @@ class Weights(NamedTuple):
 
 @lru_cache(maxsize=4)
 def load_weights(folder: Path, device: torch.device) -> Weights:
-    """Return the weights on ``device``, downloaded to ``folder`` if it lacks them."""
+    """Return the weights on ``device``; download missing ones to ``folder``."""
     features, heads = _features(folder), _heads(folder)
     return Weights(
         [
@@ -66,7 +68,7 @@ def _features(folder: Path) -> dict[str, Tensor]:
     if not path.exists():
         try:
             _download(path)
-        except (OSError, ValueError) as error:  # requests' errors are OSErrors
+        except (OSError, ValueError) as error:  # the errors of requests are OSErrors
             raise MissingDataError(_missing(path, error)) from None
     return _checked(_read(path), FEATURES_SHA256, path)
 
@@ -83,13 +85,12 @@ def _read(path: Path) -> dict[str, Tensor]:
     try:
         return safetensors.torch.load_file(path)
     except (SafetensorError, OSError) as error:
-        raise DataError(f"{path}: not a safetensors file: {error}") from error
+        raise DataError(f"{path} is not a safetensors file: {error}") from error
 
 
 def _download(path: Path) -> None:
-    """Make ``path`` of AlexNet's convolutions; the other layers are not kept."""
-    import pooch
-
+    """Write AlexNet's convolutions to ``path`` without its other layers."""
+    pooch = require("pooch", extra="data", purpose="downloading LPIPS's weights")
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as passing:
         published = pooch.retrieve(
@@ -106,7 +107,7 @@ def _download(path: Path) -> None:
 
 
 def _shipped_heads() -> Path:
-    """Return the file of the heads inside torchmetrics, which is not imported."""
+    """Return the file of the heads inside torchmetrics, without importing it."""
     package = find_spec("torchmetrics")
     for place in (package.submodule_search_locations or []) if package else []:
         path = Path(place) / "functional" / "image" / "lpips_models" / "alex.pth"
@@ -119,22 +120,22 @@ def _shipped_heads() -> Path:
 
 
 def _unpacked(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a file of torch.save; it can hold nothing else."""
+    """Return the tensors of a torch.save file, loaded without unpickling objects."""
     return dict(torch.load(path, map_location="cpu", weights_only=True))
 
 
 def _checked(found: dict[str, Tensor], sha256: str, path: Path) -> dict[str, Tensor]:
-    """Return what was found, if it is what was published."""
+    """Return the tensors if they are the published ones."""
     if (digest := _digest(found)) != sha256:
         raise DataError(
             f"{path}: expected the published LPIPS weights (SHA-256 {sha256[:12]}…), "
-            f"got others ({digest[:12]}…); remove the file, and it is fetched again"
+            f"got others ({digest[:12]}…); remove the file to fetch it again"
         )
     return found
 
 
 def _digest(found: Mapping[str, Tensor]) -> str:
-    """Return the SHA-256 of names, shapes and numbers, in order of name."""
+    """Return the SHA-256 of names, shapes and numbers, sorted by name."""
     digest = hashlib.sha256()
     for name in sorted(found):
         tensor = found[name].contiguous()

@@ -3,9 +3,9 @@
     mse = mean of (x̂ − x)²                 psnr = −10 log₁₀ mse
     correlation = cov(x̂, x) / (σ_x̂ σ_x)    scaled_mse = min over a, b of mse(a x̂ + b, x)
 
-Correlation and scaled_mse forgive wrong brightness and contrast, in which an attack may
-err while showing every detail. scaled_mse also forgives a wrong sign: a negative of the
-original scores as the original does. For correlation it is the worst value there is.
+Correlation and scaled_mse ignore brightness and contrast, which an attack may get wrong
+while showing every detail. scaled_mse also ignores the sign: a negative of the original
+scores like the original. For correlation a negative is the worst value.
 """
 
 import math
@@ -14,8 +14,8 @@ from torch import Tensor
 
 from lightsplit.metrics.base import checked_pair, scored_as
 
-# One grey level of 255 off in one value of an image of 3 x 32 x 32 is 83 dB: only what
-# is equal, or as good as, gets here, and a mean over images stays finite.
+# One grey level of 255 off in one value of a 3 x 32 x 32 image gives 83 dB. Only images
+# that are equal or nearly so reach this limit, which keeps means over images finite.
 HIGHEST_DECIBELS = 100.0
 
 
@@ -49,7 +49,7 @@ def correlation(reconstructions: Tensor, originals: Tensor) -> Tensor:
 def scaled_mean_squared_error(reconstructions: Tensor, originals: Tensor) -> Tensor:
     """Return the mean squared error after the best rescaling a x̂ + b of each image.
 
-    Least squares leave the part of the original's variance that is not explained,
+    Least squares leave the unexplained part of the original's variance,
     var(x) (1 − r²) with the correlation r; a flat reconstruction leaves all of it.
     """
     pair = checked_pair(reconstructions, originals)
@@ -65,14 +65,14 @@ def decibels(squared_error: Tensor) -> Tensor:
 
 
 def _centred(images: Tensor) -> Tensor:
-    """Return the values of each image less their mean, exactly 0 for a flat image."""
+    """Return the values of each image minus their mean, exactly 0 for a flat image."""
     flat = images.flatten(1).double()
     is_flat = flat.amax(1, keepdim=True) == flat.amin(1, keepdim=True)
     return (flat - flat.mean(1, keepdim=True)).masked_fill(is_flat, 0.0)
 
 
 def _pearson(guess: Tensor, truth: Tensor) -> Tensor:
-    """Return the cosine of centred rows, 0 where one of them is 0."""
+    """Return the cosine of centred rows; 0 if one of them is 0."""
     products = (guess * truth).sum(1)
     norms = (guess.square().sum(1) * truth.square().sum(1)).sqrt()
     return (products / norms.where(norms > 0, 1.0)).clamp(-1, 1)

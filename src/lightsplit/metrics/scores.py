@@ -1,11 +1,11 @@
-"""Values of many images, and what is said about them in one line.
+"""The values of many images, and their summary in one line.
 
     evaluate(batch) ──► Scores.add ──► Scores.values ──► summarise ──► Summary
 
-A mean alone hides the few images that an attack recovers well, and privacy is about
-these: ``worst`` is the mean over the 1 % of images (at least one) that were recovered
-best. The interval is over images, not over seeds or trainings: it says how well these
-images stand for others of their kind, and nothing about another run.
+A mean alone hides the few images that an attack recovers well, and those matter most
+for privacy: ``worst`` is the mean over the best-recovered 1 % of images (at least one).
+The interval is over images, not over seeds or trainings: it says how well these images
+represent others of their kind, and nothing about another run.
 """
 
 import math
@@ -23,7 +23,7 @@ from lightsplit.seeding import numpy_generator
 RESAMPLES = 1000
 AT_A_TIME = 100  # resamples drawn at once
 WORST_SHARE = 0.01
-Z_95 = 1.959964  # 97.5 % of a standard normal variable lie below
+Z_95 = 1.959964  # the 97.5 % quantile of the standard normal distribution
 
 
 class Summary(NamedTuple):
@@ -43,7 +43,7 @@ class Scores:
         self._batches: list[dict[str, Tensor]] = []
 
     def add(self, values: Mapping[str, Tensor]) -> None:
-        """Take in what ``evaluate`` gave for one batch; metrics stay the same."""
+        """Add the values of one batch; every batch must have the same metrics."""
         if self._batches and values.keys() != self._batches[0].keys():
             raise ConfigError(
                 f"expected values of {', '.join(self._batches[0])} for every batch, "
@@ -54,7 +54,7 @@ class Scores:
         )
 
     def values(self) -> dict[str, Tensor]:
-        """Return the values of all images by metric, in the order they came in."""
+        """Return the values of all images by metric, in the order of arrival."""
         names = self._batches[0] if self._batches else {}
         return {
             name: torch.cat([each[name] for each in self._batches]) for name in names
@@ -71,9 +71,9 @@ class Scores:
 def summarise(values: Tensor, metric: Metric, *, seed: int = 0) -> Summary:
     """Return mean, 95 % confidence interval and worst share of values (N,).
 
-    The interval of a proportion is Wilson's; any other is the bootstrap's, between the
-    percentiles of resampled means. With fewer than some thirty images it is too narrow,
-    and with one it is that image's value.
+    The interval of a proportion is Wilson's; any other is bootstrapped, between the
+    percentiles of resampled means. With fewer than about thirty images it is too
+    narrow, and with one image it is that image's value.
     """
     if values.ndim != 1 or len(values) == 0:
         raise ConfigError(

@@ -1,8 +1,8 @@
 """Structural similarity, after Wang et al., IEEE TIP 2004: window 11, σ 1.5, range 1.
 
-The mean is taken over the places where the whole window lies inside the image, as
-TensorFlow, scikit-image and piq (and so the authors of the published attacks) have it.
-torchmetrics, which computes the map, would also count windows over a mirrored border.
+The mean is taken over the places where the whole window lies inside the image, as in
+TensorFlow, scikit-image and piq (and so by the authors of the published attacks).
+torchmetrics computes the map, but would also count windows over a mirrored border.
 
 Images with a side under 11 get the largest odd window that fits, and a σ smaller in
 proportion: 7 and 0.95 for digits of 8 x 8. A window of one pixel sees brightness only.
@@ -26,7 +26,7 @@ def structural_similarity(reconstructions: Tensor, originals: Tensor) -> Tensor:
     _, similarity = structural_similarity_index_measure(
         reconstructions,
         originals,
-        sigma=SIGMA * window / WINDOW,  # torchmetrics derives the window from it
+        sigma=SIGMA * window / WINDOW,  # torchmetrics derives the window from sigma
         data_range=1.0,
         return_full_image=True,
     )
@@ -36,6 +36,6 @@ def structural_similarity(reconstructions: Tensor, originals: Tensor) -> Tensor:
 
 
 def _window(images: Tensor) -> int:
-    """Return the largest odd number up to 11 and to the shorter side."""
+    """Return the largest odd number up to 11 that fits into the shorter side."""
     side = int(min(WINDOW, *images.shape[2:]))
     return side if side % 2 else side - 1

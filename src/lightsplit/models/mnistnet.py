@@ -5,8 +5,8 @@
     … · 5 pool2 · flatten · 6 fc1 · 7 relu3 · 8 fc2 · 9 relu4 │ 10 fc3
 
 A cut's name is the index of the head's last layer, as the authors count them. In their
-code the server has all the rest: that is the vanilla topology here. In the U-shape the
-client keeps the last layer.
+code the server has all other layers, which is the vanilla topology here. In the U-shape
+the client keeps the last layer.
 """
 
 from collections import OrderedDict

@@ -6,9 +6,9 @@
     level 4: … · 256 · 256             256x4x4    d =  4,096
     then       512 six times · 1024 · 1024 · flatten │ fc
 
-A number stands for a depthwise and a pointwise convolution with so many outputs. A
-cut's name is the authors' level. In their code the server has all the rest: that is the
-vanilla topology here. In the U-shape the client keeps the last layer.
+A number stands for a depthwise and a pointwise convolution with that many outputs. A
+cut's name is the authors' level. In their code the server has all other layers, which
+is the vanilla topology here. In the U-shape the client keeps the last layer.
 """
 
 from collections import OrderedDict

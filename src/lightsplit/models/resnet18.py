@@ -4,8 +4,8 @@
     l2: conv1 · bn1 · relu · maxpool · head_block    │ layer1 … layer4 · avgpool │ fc
 
 Both cuts send 64x8x8 = 4,096 values. Parameter names are torchvision's, so published
-weights load as they are. The paper's table gives one backbone for both heads, hence
-``head_block`` is an added block, not a block taken from layer1.
+weights load unchanged. The paper's table gives one backbone for both heads, so
+``head_block`` is an additional block, not a block taken from layer1.
 """
 
 from torch import Tensor, nn

@@ -6,11 +6,11 @@
            64x8x8    blocks 7-9, d =  4,096
 
 A cut's name is the number of blocks in the head, as the authors count their levels. In
-their vanilla setting the server has all the rest, in the U-shape the client keeps the
-pooling and the last layer. Weights start Glorot-uniform, as Keras has them.
+their vanilla setting the server has all other layers; in the U-shape the client keeps
+the pooling and the last layer. Weights start Glorot-uniform, as in Keras.
 
-What may surprise: ``last`` does nothing. It is there so that level 9, which leaves the
-server no block at all, still has a backbone.
+``last`` does nothing. It is there so that level 9, which leaves the server no block at
+all, still has a backbone.
 """
 
 from torch import Tensor, nn

@@ -1,4 +1,4 @@
-"""TinyCNN for the embedded 8x8 digits: seconds to train, for first steps and tests.
+"""TinyCNN for the embedded 8x8 digits: trains in seconds, for first steps and tests.
 
 l1: conv1 · relu1                                      16x8x8 = 1,024 values
 l2: … · head_conv · head_bn · head_relu                the same shape

@@ -5,8 +5,8 @@
 
 A cut name stands for a pair of dotted paths. In the paper the deeper head (``l2``) has
 a block that the shallower model does not have at all, so a zoo model is built for a
-cut. Which cuts there are is each model's own affair; ``CUTS`` has them by the model's
-name, known before anything is built.
+cut. Each model defines its own cuts; ``CUTS`` lists them by model name before anything
+is built.
 """
 
 import functools
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import torch
 from torch import nn
 
 from lightsplit.errors import UnknownNameError
@@ -31,19 +32,24 @@ class ZooModel:
     tail_from: str
 
     def split(self) -> SplitModel:
-        """Cut the model; the parts hold its very parameters."""
-        return split(self.module, head_until=self.head_until, tail_from=self.tail_from)
+        """Cut the model; the parts share its parameters."""
+        return split(
+            self.module,
+            head_until=self.head_until,
+            tail_from=self.tail_from,
+            example=torch.zeros(2, *self.input_shape),
+        )
 
 
 class Cuts(NamedTuple):
-    """Where a model can be cut, from shallow to deep, and where it is by default."""
+    """The cuts of a model, from shallow to deep, and the default cut."""
 
     names: tuple[str, ...]
     default: str
 
-    def resolve(self, cut: str) -> str:
-        """Return the default for an empty name; refuse one that is not known."""
-        if not cut:
+    def resolve(self, cut: str | None) -> str:
+        """Return ``cut``, or the default if it is None; refuse an unknown name."""
+        if cut is None:
             return self.default
         if cut not in self.names:
             raise UnknownNameError(unknown_name("cut", cut, list(self.names)))
@@ -52,18 +58,18 @@ class Cuts(NamedTuple):
 
 Build = Callable[..., ZooModel]
 
-MODELS: Registry[ZooModel] = Registry("model")
+MODELS: Registry[ZooModel] = Registry("model", "lightsplit.models")
 CUTS: dict[str, Cuts] = {}
 
 
 def zoo_model(
     name: str, *, cuts: tuple[str, ...], default: str
 ) -> Callable[[Build], Build]:
-    """Return a decorator that enters a model; it is only built for one of its cuts."""
+    """Return a decorator that registers a model and checks the cut it is built for."""
 
     def enter(build: Build) -> Build:
         @functools.wraps(build)
-        def checked(*, cut: str = "", **options: Any) -> ZooModel:
+        def checked(*, cut: str | None = None, **options: Any) -> ZooModel:
             return build(cut=CUTS[name].resolve(cut), **options)
 
         registered = MODELS.register(name)(checked)

@@ -1,4 +1,4 @@
-"""Messages, the contract and the serialiser: what the two sides say to each other."""
+"""The language of client and server: messages, contract, wire and serialiser."""
 
 from lightsplit.formats import STEP_KINDS
 from lightsplit.protocol.contract import PROTOCOL_VERSION, Contract
@@ -11,7 +11,19 @@ from lightsplit.protocol.control import (
     Ready,
     Refusal,
     TurnDone,
+    Update,
+    Updated,
     Welcome,
+)
+from lightsplit.protocol.frames import (
+    REFUSALS,
+    Expectation,
+    Limits,
+    Message,
+    Reader,
+    frame_bytes,
+    from_frames,
+    to_frames,
 )
 from lightsplit.protocol.messages import (
     CodeGradient,
@@ -23,17 +35,7 @@ from lightsplit.protocol.messages import (
     code_bytes,
     detached,
 )
-from lightsplit.protocol.wire import (
-    REFUSALS,
-    Expectation,
-    Limits,
-    Message,
-    Reader,
-    frame_bytes,
-    from_frames,
-    to_frames,
-    to_pieces,
-)
+from lightsplit.protocol.wire import StepId, Wire
 
 __all__ = [
     "PROTOCOL_VERSION",
@@ -57,12 +59,15 @@ __all__ = [
     "Refusal",
     "Reply",
     "Request",
+    "StepId",
     "TurnDone",
+    "Update",
+    "Updated",
     "Welcome",
+    "Wire",
     "code_bytes",
     "detached",
     "frame_bytes",
     "from_frames",
     "to_frames",
-    "to_pieces",
 ]

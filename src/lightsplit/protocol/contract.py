@@ -1,7 +1,7 @@
-"""All that client and server must agree on before the first step.
+"""The contract: everything that client and server agree on before the first step.
 
-Both sides build the contract from their own settings; its SHA-256 is what they compare.
-A projection is in it as a seed and a fingerprint, never as a matrix.
+Both sides build the contract from their own settings and compare its SHA-256. It holds
+the seed and the fingerprint of a projection, never the matrix.
 """
 
 import hashlib
@@ -11,7 +11,8 @@ from typing import Any
 
 from lightsplit.errors import ContractError
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 4
+_TUPLES = ("activation_shape", "output_shape", "metrics", "companions")
 
 
 @dataclass(frozen=True)
@@ -28,17 +29,31 @@ class Contract:
         codec: name of the codec at the front cut.
         codec_options: its options, the seed of its projection among them.
         code_size: values per sample in a code.
-        fingerprint: of what the codec drew from its seed.
+        fingerprint: of the numbers that the codec drew from its seed.
         seed: of the run.
         clients: how many take part.
         batch_size: the largest batch of a step.
         turn_steps: steps per turn; 0 is a whole epoch.
+        accumulate: steps of a turn whose mean gradient makes one update at both ends.
         format: wire formats of the four messages.
         rounding: how their numbers are rounded.
-        output_codec: name of the codec at the back cut.
+        output_codec: name of the codec at the back cut, with options of its own.
         output_size: values per sample at the back cut; 0 is the whole output.
-        output_fingerprint: of what the output codec drew from its seed.
-        hand_off: format of a side that travels.
+        output_fingerprint: of the numbers that the output codec drew from its seed.
+        hand_off: format in which a side travels.
+        statistics: whose running statistics the server normalises with.
+        hand_off_optimizer: whether its optimizer's state travels or stays.
+        metrics: names of the test figures that clients may report, besides the loss.
+        side_bytes: the most bytes of a sealed side; 0 is up to 1 GiB.
+        norm_limit: the largest number in a code or an output gradient, and the largest
+            norm of the gradient of the server's weights.
+        gradients: ``all``, or ``none`` where a step is a code and its output only.
+        rows: what a row of a code is, a ``sample`` or a ``token``; with tokens the
+            shapes above are those of one token.
+        output_rows: the same for outputs.
+        most_tokens: the longest sequence; 0 where rows are samples.
+        companions: what crosses with a code besides it (``protocol.companions``).
+        form: what the owners agree on about their samples; empty if nothing is said.
     """
 
     model: str
@@ -61,7 +76,29 @@ class Contract:
     output_size: int = 0
     output_fingerprint: str = ""
     hand_off: str = "fp32"
+    statistics: str = "shared"
+    accumulate: int = 1
+    hand_off_optimizer: str = "travels"
+    metrics: tuple[str, ...] = ("accuracy",)
+    norm_limit: float = 1e6
+    side_bytes: int = 0
+    gradients: str = "all"
+    rows: str = "sample"
+    output_rows: str = "sample"
+    most_tokens: int = 0
+    companions: tuple[str, ...] = ()
+    form: dict[str, Any] = field(default_factory=dict)
     version: int = field(default=PROTOCOL_VERSION)
+
+    @property
+    def is_silent(self) -> bool:
+        """Return whether clients send no code: they train alone."""
+        return self.codec == "none"
+
+    @property
+    def side_travels(self) -> bool:
+        """Return whether one client side goes from client to client."""
+        return self.heads == "shared" and self.clients > 1
 
     def to_json(self) -> str:
         """Return the one canonical text of the contract."""
@@ -69,12 +106,12 @@ class Contract:
 
     @classmethod
     def from_json(cls, text: str) -> "Contract":
-        """Read a peer's contract; anything but the known terms is refused."""
+        """Read a peer's contract; refuse unknown terms."""
         try:
             terms = json.loads(text)
             if not isinstance(terms, dict):
                 raise TypeError("not an object")
-            for name in ("activation_shape", "output_shape"):
+            for name in _TUPLES:
                 terms[name] = tuple(terms[name])
             return cls(**terms)
         except (ValueError, TypeError, KeyError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""What client and server say to each other besides the messages of a step.
+"""Control messages: everything that is sent besides the messages of a step.
 
     client                                   server
     Hello(name, contract, purpose)  ──►
@@ -10,8 +10,15 @@
                                     ◄──  Grant(…) for its next turn, or Finished
     Heard()                         ──►  after Finished; the stream ends
 
-A client always waits for the answer to what it sent, but for the last, which has none;
-the server never speaks first.
+A client waits for the answer to every message but the last, which has none. The server
+never speaks first.
+
+A client with a loop of its own needs no turns:
+
+    Hello(…, purpose="loop")        ──►  ◄──  Welcome(index, run)
+    Update("start", updates made)   ──►  ◄──  Updated(…)
+      … the four messages of each step …
+    Update("apply", …)              ──►  ◄──  Updated(…)      when its optimizer steps
 """
 
 from dataclasses import dataclass
@@ -19,16 +26,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Hello:
-    """Client to server: who I am, what for, and the contract as I understand it."""
+    """Client to server: my name, my purpose, and the contract as I understand it."""
 
     name: str
     contract: str
-    purpose: str = "train"  # or "predict"
+    purpose: str = "train"  # or "predict", or "loop" for a loop without turns
 
 
 @dataclass(frozen=True)
 class Welcome:
-    """Server to client: which client you are in which run.
+    """Server to client: your number and the name of the run.
 
     Attributes:
         index: position of the client, from which its randomness derives.
@@ -45,7 +52,7 @@ class Welcome:
 
 @dataclass(frozen=True)
 class Ready:
-    """Client to server: how many batches I have per epoch."""
+    """Client to server: the number of my batches per epoch."""
 
     batches: int
 
@@ -56,13 +63,15 @@ class Grant:
 
     Attributes:
         turn: number of the turn in the whole run.
-        steps: how many steps it has; 0 is a turn for evaluation alone.
+        steps: number of steps; 0 is a turn for evaluation alone.
         done: steps of it that the server has applied already (a repeated turn).
-        first_step: the client's own number of the first one.
-        oldest_step: a private side as of this step or later may still be asked for.
-        evaluate: try the test set after the last step.
+        first_step: the client's own number of the first step.
+        oldest_step: the server may still ask for a private side of this step or later.
+        evaluate: whether to evaluate on the test set after the last step.
         side: with shared heads, the sealed side that the last turn left; empty for the
             very first turn and with private heads.
+        run_step: steps of all clients before this turn.
+        run_steps: steps of all clients in the whole run.
     """
 
     turn: int
@@ -72,6 +81,8 @@ class Grant:
     oldest_step: int = 0
     evaluate: bool = False
     side: bytes = b""
+    run_step: int = 0
+    run_steps: int = 0
 
 
 @dataclass(frozen=True)
@@ -82,14 +93,14 @@ class TurnDone:
         turn: the turn's number.
         side: with shared heads, sealed; else empty.
         loss: mean training loss, if the client chose to report it.
-        accuracy, test_loss: on the client's test set, if it was tried and reported.
+        figures: on the client's test set, if evaluated and reported: the loss, then
+            the metrics in the order of the contract; else empty.
     """
 
     turn: int
     side: bytes = b""
     loss: float | None = None
-    accuracy: float | None = None
-    test_loss: float | None = None
+    figures: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,15 +114,61 @@ class Finished:
 
 @dataclass(frozen=True)
 class Heard:
-    """Client to server: I know that the run is over."""
+    """Client to server: I have received Finished."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """Client to server, in a loop without turns: what my optimizer has done.
+
+    Attributes:
+        action: ``apply`` asks for the update of the server's weights; ``keep`` asks the
+            server to save them, because the client saves its own; ``start`` says where
+            a client stands that begins or has loaded a checkpoint; ``again`` asks where
+            the server stands after a broken line.
+        number: of the update to apply; otherwise the updates that this client has made.
+        rate: the learning rate of the client's optimizer now.
+        base_rate: the learning rate that its schedule began with.
+    """
+
+    action: str
+    number: int
+    rate: float = 1.0
+    base_rate: float = 1.0
+
+
+@dataclass(frozen=True)
+class Updated:
+    """Server to client, in a loop without turns: where I stand with you.
+
+    Attributes:
+        number: updates of this client that were applied.
+        saved: those of them that a restart of the server cannot lose.
+        messages: of the next update that were answered.
+    """
+
+    number: int
+    saved: int
+    messages: int = 0
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Server to client: no, and why. ``code`` is one of protocol.wire.REFUSALS."""
+    """Server to client: no, and why. ``code`` is one of protocol.frames.REFUSALS."""
 
     code: str
     text: str
 
 
-Control = Hello | Welcome | Ready | Grant | TurnDone | Finished | Heard | Refusal
+Control = (
+    Hello
+    | Welcome
+    | Ready
+    | Grant
+    | TurnDone
+    | Finished
+    | Heard
+    | Update
+    | Updated
+    | Refusal
+)

@@ -5,10 +5,10 @@
                  client ── OutputGradient ─► server
                  client ◄─ CodeGradient ── server
 
-A forward pass outside training (``is_training`` false) is answered by an OutputMessage in
-both topologies and leaves no trace at the server. Tensors in a message belong to no
-autograd graph: a graph never crosses the cut. They are what travels: numbers as the wire
-format writes them (lightsplit.formats reads them), scales among the side tensors.
+Outside training (``is_training`` is false) the server answers a code with an OutputMessage
+in both topologies and changes nothing of its own. Tensors in a message belong to no
+autograd graph: a graph never crosses the cut. They hold the numbers as the wire format
+writes them, with scales among the side tensors; ``Wire`` writes and reads them.
 """  # noqa: E501
 
 from dataclasses import dataclass
@@ -23,7 +23,11 @@ LOSS_BYTES = 8
 
 @dataclass(frozen=True)
 class CodeMessage:
-    """Client to server: the code of a batch, with its labels if vanilla."""
+    """Client to server: the code of a batch, with its labels if vanilla.
+
+    Companions are tensors that cross without a gradient and as they are, such as the
+    mask of a batch of sequences.
+    """
 
     kind: ClassVar[str] = "code"
     client: int
@@ -31,15 +35,16 @@ class CodeMessage:
     code: Code
     labels: Tensor | None = None
     is_training: bool = True
+    companions: tuple[Tensor, ...] = ()
 
     @property
     def payload_bytes(self) -> int:
-        """Bytes of the code; labels are counted by themselves."""
-        return code_bytes(self.code)
+        """Bytes of the code and its companions; labels are counted separately."""
+        return code_bytes(self.code) + sum(one.nbytes for one in self.companions)
 
     @property
     def label_bytes(self) -> int:
-        """Bytes of the labels, none in the U-shaped topology."""
+        """Bytes of the labels; 0 in the U-shaped topology."""
         return 0 if self.labels is None else self.labels.nbytes
 
 
@@ -76,7 +81,7 @@ class OutputGradient:
     @property
     def payload_bytes(self) -> int:
         """Bytes of the gradient."""
-        return self.gradient.nbytes + side_bytes(self.side)
+        return code_bytes(self.written)
 
 
 @dataclass(frozen=True)
@@ -97,9 +102,9 @@ class CodeGradient:
 
     @property
     def payload_bytes(self) -> int:
-        """Bytes of the gradient, and of the loss where it is sent."""
-        whole = self.gradient.nbytes + side_bytes(self.side)
-        return whole if self.loss is None else whole + LOSS_BYTES
+        """Bytes of the gradient, and of the loss if there is one."""
+        loss_bytes = 0 if self.loss is None else LOSS_BYTES
+        return code_bytes(self.written) + loss_bytes
 
 
 Request = CodeMessage | OutputGradient
@@ -108,14 +113,9 @@ Reply = OutputMessage | CodeGradient
 
 def code_bytes(code: Code) -> int:
     """Return the bytes of a code's values and side information."""
-    return code.values.nbytes + side_bytes(code.side)
-
-
-def side_bytes(side: tuple[Tensor, ...]) -> int:
-    """Return the bytes of side information, which most codes have none of."""
-    return sum(tensor.nbytes for tensor in side) if side else 0
+    return code.values.nbytes + sum(tensor.nbytes for tensor in code.side)
 
 
 def detached(code: Code) -> Code:
-    """Return the code cut off from its graph, sharing its memory."""
+    """Return the code without its graph, sharing its memory."""
     return Code(code.values.detach(), tuple(tensor.detach() for tensor in code.side))

@@ -1,19 +1,19 @@
-"""What the audits found: one row per experiment, attack and form."""
+"""The results of audits: one row per experiment, attack and form."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from lightsplit.reports.groups import Group, spread
 from lightsplit.reports.runs import Run
-from lightsplit.reports.tables import Table, Value, setting_text
+from lightsplit.reports.tables import Table, Value
+from lightsplit.results import attack_label, shown_metrics
 
-IMAGE_METRICS = ("ssim", "lpips", "mse", "psnr", "correlation", "reidentification")
 Entry = dict[str, Any]
 Found = tuple[Group, Run, Entry]
 
 
 def audit_tables(groups: Sequence[Group]) -> list[Table]:
-    """Return the table of reconstructions and that of labels, where there are any."""
+    """Return the tables of reconstructions and of labels that have any rows."""
     entries = [
         (group, run, entry)
         for group in groups
@@ -25,20 +25,20 @@ def audit_tables(groups: Sequence[Group]) -> list[Table]:
     tables = []
     if images:
         note = (
-            "What an honest-but-curious server gets out of the messages; mean over "
+            "How much an honest-but-curious server learns from the messages; mean over "
             "images, 95 % interval below. High SSIM, PSNR, correlation and "
             "re-identification and low LPIPS and MSE mean that more leaks. An attack "
-            "that does not beat the trivial ones says nothing of privacy."
+            "that does not beat the trivial ones says nothing about privacy."
         )
         title = "What an attacker reconstructs"
-        tables.append(_table("audit", title, note, IMAGE_METRICS, images))
+        tables.append(_table("audit", title, note, images))
     if labels:
         tables.append(_label_table(labels))
     return tables
 
 
 def _label_table(found: Sequence[Found]) -> Table:
-    """Return one row per attack and message; scores differ in what chance gives."""
+    """Return one row per attack and message, each with its own level of chance."""
     rows: list[tuple[Value, ...]] = []
     lines: list[dict[str, Any]] = []
     for group, entries in _by_attack(found):
@@ -60,8 +60,8 @@ def _label_table(found: Sequence[Found]) -> Table:
         lines.append({**figures, **more})
     return Table(
         "labels",
-        "What an attacker learns of the labels",
-        "Labels guessed from each of the messages, beside what mere guessing reaches. "
+        "What an attacker learns about the labels",
+        "Labels guessed from each of the messages, beside the rate of blind guessing. "
         "They never left their clients.",
         ("setting", "method", "attack", "message", "score", "reached", "chance"),
         rows,
@@ -75,19 +75,20 @@ def _message_text(entry: Entry) -> str:
 
 
 def _by_attack(found: Sequence[Found]) -> list[tuple[Group, list[Entry]]]:
-    """Return the entries that differ in nothing but the seed, together."""
+    """Return the entries grouped so that members differ only in the seed."""
     together: dict[tuple[Any, ...], tuple[Group, list[Entry]]] = {}
     for group, _, entry in found:
-        names = ("attack", "form", "message", "step", "budget")
-        key = (id(group), *(entry.get(name) for name in names))
+        names = ("form", "message", "step", "budget", "client", "images")
+        own = (entry.get(name) for name in names)
+        key = (id(group), attack_label(entry), *own)
         together.setdefault(key, (group, []))[1].append(entry)
     return list(together.values())
 
 
 def _headings(group: Group, entry: Entry) -> tuple[Value, Value, Value]:
-    name = f"{entry['attack']} {entry.get('form', '')}".strip()
+    name = f"{attack_label(entry)} {entry.get('form', '')}".strip()
     return (
-        Value(group.settings["dataset"], below=setting_text(group.settings)),
+        Value(group.labels["task"], below=group.labels["setting"]),
         Value(group.method),
         Value(name, below=entry.get("threat_model", "")),
     )
@@ -97,12 +98,9 @@ def _table(
     name: str,
     title: str,
     note: str,
-    metrics: tuple[str, ...],
     entries: Sequence[Found],
 ) -> Table:
-    known = [
-        m for m in metrics if any(m in entry["metrics"] for _, _, entry in entries)
-    ]
+    known = shown_metrics(m for _, _, entry in entries for m in entry["metrics"])
     lines = [_line(group, run, entry, known) for group, run, entry in entries]
     rows = []
     for group, found in _by_attack(entries):
@@ -142,10 +140,11 @@ def _line(group: Group, run: Run, entry: Entry, metrics: list[str]) -> dict[str,
         for kind in ("mean", "low", "high", "worst")
     }
     return {
-        **{name: own[name] for name in (*names, "seed")},
+        **{name: own.get(name, "") for name in (*names, "seed")},
         "test_accuracy": run.record.get("test_accuracy"),
         "step_bytes_per_sample": group.step_bytes,
-        **{k: entry.get(k) for k in ("attack", "form", "kind", "budget", "images")},
+        "attack": attack_label(entry),
+        **{k: entry.get(k) for k in ("form", "kind", "budget", "images")},
         "beats_trivial": entry.get("beats_trivial"),
         **figures,
     }

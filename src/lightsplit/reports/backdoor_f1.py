@@ -1,8 +1,8 @@
-"""F1 of detection in the paper's shape: one factor changed at a time.
+"""F1 of detection in the paper's layout: one factor changes at a time.
 
 The paper has CIFAR-10 and mean outputs, and one figure for lightsplit-f and -l. On
-another dataset its figure stands below ours all the same, marked as CIFAR-10's: only
-the direction can be compared.
+another dataset, its figure still stands below ours, marked as CIFAR-10's: only the
+direction can be compared.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from lightsplit.reports.groups import Group, Spread
 from lightsplit.reports.paper import read_figures, value_beside
 from lightsplit.reports.tables import Table, Value
 
-NAME = "backdoors"  # in data/paper.csv
+NAME = "backdoors"  # its name in data/paper.csv
 _NOTE = (
-    "F1 of the flags at the last verdict, mean over seeds; one factor differs from the "
-    "baseline at a time. The paper's figures are of CIFAR-10 and mean outputs, one for "
-    "both LightSplit codecs, its baseline over three seeds and the rest under one. A "
-    "malicious client that stands out but stays below the threshold counts as 0."
+    "F1 of the flags at the last verdict, mean over seeds; one factor differs from "
+    "the baseline at a time. The paper's figures are for CIFAR-10 and mean outputs, "
+    "one for both LightSplit codecs, its baseline over three seeds and the rest with "
+    "one. A malicious client that stands out but stays below the threshold counts as 0."
 )
 Figure = dict[str, Any]
 Figures = dict[tuple[Any, ...], Figure]
@@ -49,7 +49,7 @@ def f1_table(families: Sequence[Family]) -> Table:
 
 
 def _published() -> Figures:
-    """Return the paper's figures by what they are about."""
+    """Return the paper's figures by their settings."""
     return {
         _key(line, line["detector"]): line
         for line in read_figures()
@@ -64,7 +64,7 @@ def _key(settings: dict[str, Any], detector: str) -> tuple[Any, ...]:
 def _line(
     members: Sequence[Group], detector: str, method: str, published: Figures
 ) -> Figure:
-    """Return the figure of one detector and method among groups of equal factors."""
+    """Return the figure of one detector and method among groups with equal factors."""
     own = [group for group in members if group.method == method]
     spreads = (over_seeds(group, detector, lambda sight: sight.f1) for group in own)
     found = next(filter(None, spreads), None)

@@ -1,4 +1,4 @@
-"""What was planted, how well it works, and who noticed: one row per experiment."""
+"""Backdoors in a report: the trigger, its success, and each detector's scores."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -16,10 +16,10 @@ from lightsplit.reports.figures import Picture, detection_pictures
 from lightsplit.reports.groups import Group, Spread, spread
 from lightsplit.reports.runs import Run
 from lightsplit.reports.tables import (
-    SHOWN_SETTINGS,
     Table,
     Value,
     percent,
+    shown_settings,
 )
 
 RATES = {
@@ -41,16 +41,16 @@ SIGHT_FIGURES: dict[str, Callable[[Sight], Any]] = {  # by column of the CSV fil
     ),
 }
 _NOTE = (
-    "Backdoor: test images with the mark that are taken for the target; without the "
-    "mark, the same images and model; unpoisoned twin, marked images and a model that "
-    "was trained without poison (--twin). A detector's column has the score of the "
-    "malicious client that it notices least at the last verdict, and how many honest "
-    "clients it flags then; means over seeds."
+    "Backdoor: marked test images that are classified as the target; without the "
+    "mark: the same images and model; unpoisoned twin: marked images and a model "
+    "trained without poison (--twin). A detector's column has the score of the least "
+    "noticed malicious client at the last verdict, and the number of honest clients "
+    "flagged there; means over seeds."
 )
 
 
 def backdoor_parts(groups: Sequence[Group]) -> list[Table | Picture]:
-    """Return all about backdoors, where runs have a trigger or a detector."""
+    """Return all tables and pictures about backdoors; none if no run has any."""
     found = families(groups)
     pictures = detection_pictures(found)
     parts: list[Table | Picture] = [f1_table(found), *pictures, _outcomes(found)]
@@ -105,20 +105,21 @@ def _score(group: Group, detector: str) -> Value:
 
 
 def _lines(groups: Sequence[Group]) -> Iterator[dict[str, Any]]:
-    """Yield one line per run and detector; one without a detector has one line."""
+    """Yield a line per run and detector, and one for a run without a detector."""
+    names = shown_settings(groups)
     for group in groups:
         for run in group.runs:
-            own, seen = _run_figures(run), sights(run)
+            own, seen = _run_figures(run, names), sights(run)
             if not seen:
                 yield {**own, **dict.fromkeys(SIGHT_FIGURES)}
             for sight in seen:
                 yield {**own, **{k: get(sight) for k, get in SIGHT_FIGURES.items()}}
 
 
-def _run_figures(run: Run) -> dict[str, Any]:
+def _run_figures(run: Run, names: Sequence[str]) -> dict[str, Any]:
     own, backdoor = run.settings, run.record.get("backdoor") or {}
     return {
-        **{name: own.get(name, "") for name in SHOWN_SETTINGS},
+        **{name: own.get(name, "") for name in names},
         "seed": own["seed"],
         "realised_ratio": run.record.get("ratio"),
         "malicious_clients": " ".join(map(str, malicious_clients(run))),

@@ -1,18 +1,19 @@
-"""What a reader must know before believing a figure."""
+"""Warnings that a reader must see before believing a figure."""
 
 import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from lightsplit.reports.groups import Group
+from lightsplit.reports.groups import Group, beats_alone
 from lightsplit.reports.runs import Problem, Run
+from lightsplit.results import attack_label, hand_offs
 
 LIMITS = ("train_limit", "test_limit", "max_steps")
 _COLLAPSED = 1.2  # times chance, as the paper marks its cells
 
 
 class Caution(NamedTuple):
-    """A warning: what is wrong in a few words, then where."""
+    """A warning: a short title, an explanation, and the runs concerned."""
 
     title: str
     text: str
@@ -22,14 +23,17 @@ class Caution(NamedTuple):
 def find_cautions(
     groups: Sequence[Group], problems: Sequence[Problem]
 ) -> list[Caution]:
-    """Return every warning that the runs call for, the gravest first."""
+    """Return every warning about the runs, the gravest first."""
     runs = [run for group in groups for run in group.runs]
     found = [
         *_collapsed(runs),
+        *_pointless(groups),
         *_suspect_attacks(runs),
+        *_cut_short(runs),
         *_missing(problems),
         *_repeated(groups),
         *_shortened(runs),
+        *_mostly_hand_offs(runs),
         *_single_seeds(groups),
     ]
     return list(found)
@@ -44,9 +48,25 @@ def _collapsed(runs: Sequence[Run]) -> Iterator[Caution]:
     if places:
         yield Caution(
             "Collapsed to chance",
-            f"{len(places)} of {len(runs)} runs ended no better than guessing. What an "
-            "attack gets out of such a model says nothing of the codec.",
+            f"{len(places)} of {len(runs)} runs ended no better than guessing. The "
+            "success of an attack on such a model says nothing about the codec.",
             tuple(places),
+        )
+
+
+def _pointless(groups: Sequence[Group]) -> Iterator[Caution]:
+    below = [
+        f"{group.method}: {group.labels['task']}"
+        for group in groups
+        if beats_alone(group, groups) is False
+    ]
+    if below:
+        yield Caution(
+            "No better than without the server",
+            f"{len(below)} settings reach no more than the clients reach alone, with "
+            "their head and one linear layer (codec none), which sends nothing and so "
+            "leaks nothing.",
+            tuple(below),
         )
 
 
@@ -61,17 +81,34 @@ def _suspect_attacks(runs: Sequence[Run]) -> Iterator[Caution]:
         yield Caution(
             "Attacks that failed their sanity check",
             f"{len(weak)} attacks did no better than a trivial guess such as the mean "
-            "image. Either the codec hides well or the attack is broken: the figure "
-            "alone does not tell, the stronger attacks of the same run do.",
+            "image. Either the codec hides well or the attack is broken: this figure "
+            "alone does not tell, but stronger attacks on the same run do.",
             tuple(weak),
         )
     same = list(_identical(runs))
     if same:
         yield Caution(
             "Bit-identical attack figures",
-            "Runs with different settings or seeds gave exactly the same figures. An "
-            "attack that works does not do that.",
+            "Runs with different settings or seeds gave exactly the same figures. A "
+            "working attack does not do that.",
             tuple(same),
+        )
+
+
+def _cut_short(runs: Sequence[Run]) -> Iterator[Caution]:
+    places = [
+        f"{run.path.name}: {attack_label(entry)} {entry.get('form', '')}".strip()
+        for run in runs
+        for entry in run.audit
+        if entry.get("converged") is False
+    ]
+    if places:
+        yield Caution(
+            "Attacks that had not converged",
+            f"{len(places)} attacks were still getting better, or did not reproduce "
+            "the codes. Their figures are a lower bound of what such an attacker gets "
+            "and cannot rank codecs.",
+            tuple(places),
         )
 
 
@@ -81,10 +118,12 @@ def _identical(runs: Sequence[Run]) -> Iterator[str]:
         for entry in run.audit:
             if entry.get("kind") in ("trivial", "labels") or not entry["metrics"]:
                 continue
-            figures = json.dumps([entry["attack"], entry["metrics"]], sort_keys=True)
+            figures = json.dumps(
+                [attack_label(entry), entry["metrics"]], sort_keys=True
+            )
             first = seen.setdefault(figures, run.path.name)
             if first != run.path.name:
-                yield f"{entry['attack']}: {first} and {run.path.name}"
+                yield f"{attack_label(entry)}: {first} and {run.path.name}"
 
 
 def _missing(problems: Sequence[Problem]) -> Iterator[Caution]:
@@ -101,8 +140,8 @@ def _repeated(groups: Sequence[Group]) -> Iterator[Caution]:
     if places:
         yield Caution(
             "Repeated runs",
-            f"{len(places)} runs have the settings and the seed of another one here. "
-            "They are left out: a run that is repeated is no second seed.",
+            f"{len(places)} runs have the same settings and seed as another run here. "
+            "They are left out: a repeated run does not count as a second seed.",
             tuple(places),
         )
 
@@ -119,7 +158,7 @@ def _shortened(runs: Sequence[Run]) -> Iterator[Caution]:
         yield Caution(
             "Shortened runs",
             f"{len(short)} of {len(runs)} runs did not see all data or stopped early: "
-            f"{', '.join(sorted(ways))}. They rank nothing that is close.",
+            f"{', '.join(sorted(ways))}. They cannot rank methods that are close.",
         )
 
 
@@ -132,15 +171,35 @@ def _single_seeds(groups: Sequence[Group]) -> Iterator[Caution]:
         )
         yield Caution(
             "Single seed",
-            f"{which} {rest} run under one seed only. Differences of a point "
+            f"{which} {rest} run with one seed only. Differences of a point "
             "or two may be luck.",
         )
 
 
+def _mostly_hand_offs(runs: Sequence[Run]) -> Iterator[Caution]:
+    shares = [(run, hand_offs.share(run.record["bytes"])) for run in runs]
+    places = [
+        f"{run.path.name}: {share:.0%}"
+        for run, share in shares
+        if share > hand_offs.DOMINANT
+    ]
+    if places:
+        yield Caution(
+            "Mostly hand-offs",
+            f"In {len(places)} of {len(runs)} runs most bytes carried heads from one "
+            "client to the next. The total ratio counts them, the step ratio does not. "
+            f"{hand_offs.REMEDY}",
+            tuple(places),
+        )
+
+
 def _chance(run: Run) -> float | None:
-    """Return the accuracy of always naming the most frequent class."""
+    """Return the accuracy of always predicting the most frequent class.
+
+    None without classes, or where the task measures no accuracy.
+    """
     histogram = run.record.get("label_histogram")
-    if not histogram:
+    if not histogram or "test_accuracy" not in run.record:
         return None
     counts = [sum(column) for column in zip(*histogram, strict=True)]
     return float(max(counts) / max(sum(counts), 1))

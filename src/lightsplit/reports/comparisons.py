@@ -1,11 +1,11 @@
-"""Reconstructions of the same images by the same attack, from run to run.
+"""Reconstructions of the same images by the same attack, from different runs.
 
     originals           image image image …
     raw                 image image image …   20 images: mse … ssim … psnr … lpips …
     lightsplit-f 8x     image image image …   all …
 
-Runs stand in one grid only if their targets are the same to the last bit: the record
-has a fingerprint of them. What an audit keeps for this is in the run's images/.
+Runs share a grid only if their targets are bit-identical, as the record's fingerprint
+shows. An audit keeps the images for this in the run's images/.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,8 +18,7 @@ from torch import Tensor
 from lightsplit.errors import RunError
 from lightsplit.reports.groups import Group
 from lightsplit.reports.runs import Run
-from lightsplit.reports.tables import setting_text
-from lightsplit.results import grids, tensors
+from lightsplit.results import as_file_name, attack_label, grids, tensors
 
 METRICS = ("mse", "ssim", "psnr", "lpips")
 Entry = dict[str, Any]
@@ -27,7 +26,7 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """What one attack made of one run's images."""
+    """One attack's reconstructions in one run."""
 
     group: Group
     run: Run
@@ -37,15 +36,16 @@ class Shown:
 
     @property
     def form(self) -> str:
-        """Which form of the attack it was."""
+        """The form of the attack."""
         return str(self.entry.get("form", ""))
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What is the same in all rows of a grid."""
-        own = [self.entry.get(k) for k in ("attack", "budget", "client", "targets")]
+        """The facts that all rows of a grid share."""
+        own = [self.entry.get(k) for k in ("budget", "client", "targets")]
         pixels = self.originals.numpy().tobytes()
-        return (*self.group.setting, self.run.settings["seed"], *own, pixels)
+        label = attack_label(self.entry)
+        return (self.group.setting, self.run.settings["seed"], label, *own, pixels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,28 +57,31 @@ class Comparison:
 
     @property
     def name(self) -> str:
-        """What its files are called."""
+        """The name of its files."""
         own = self.rows[0].group.settings
-        words = [own["dataset"], own["model"], own["cut"], own["topology"]]
-        return "-".join(["grid", str(self.number), *words, self.attack])
+        words = [own["dataset"], own.get("model"), own.get("cut"), own["topology"]]
+        words = [str(word) for word in words if word]
+        attack = as_file_name(self.attack)
+        return "-".join(["grid", str(self.number), *words, attack])
 
     @property
     def attack(self) -> str:
-        """The attack's name."""
-        return str(self.rows[0].entry["attack"])
+        """The attack's name, with its options if any were given."""
+        return attack_label(self.rows[0].entry)
 
     @property
     def setting(self) -> str:
-        """Where all of this took place."""
-        own, entry = self.rows[0].run.settings, self.rows[0].entry
+        """The task, the setting and the targets of all rows."""
+        run, entry = self.rows[0].run, self.rows[0].entry
         return (
-            f"{own['dataset']}, {own['model']}: {setting_text(own)}, seed "
-            f"{own['seed']}, client {entry['client']}, budget {entry['budget']}"
+            f"{run.labels['task']}: {run.labels['setting']}, "
+            f"seed {run.settings['seed']}, client {entry['client']}, "
+            f"budget {entry['budget']}"
         )
 
     @property
     def labels(self) -> list[str]:
-        """What each row is called: codec, ratio and λ; the form where there are two."""
+        """The label of each row: codec, ratio and λ, and the form if there are two."""
         has_forms = len({row.form for row in self.rows}) > 1
         return [
             f"{row.group.method} {row.form}" if has_forms else row.group.method
@@ -87,13 +90,13 @@ class Comparison:
 
     @property
     def description(self) -> str:
-        """The grid for those who cannot see it."""
+        """A text version of the grid for readers who cannot see it."""
         rows = zip(self.labels, self.rows, strict=True)
         return "; ".join(f"{label}: {', '.join(_figures(row))}" for label, row in rows)
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """The figures of every row, for CSV."""
+        """The figures of every row for CSV."""
         return [_line(row) for row in self.rows]
 
     def png(self) -> bytes:
@@ -107,7 +110,7 @@ class Comparison:
 
 
 def find_comparisons(groups: Sequence[Group]) -> list[Comparison]:
-    """Return a grid for every attack that two runs or more have in common."""
+    """Return a grid for every attack that two or more runs share."""
     together: dict[tuple[Any, ...], list[Shown]] = {}
     for shown in _all_shown(groups):
         together.setdefault(shown.key, []).append(shown)
@@ -127,8 +130,8 @@ def _all_shown(groups: Sequence[Group]) -> Iterator[Shown]:
 
 
 def _images(run: Run, entry: Entry) -> tuple[Tensor, Tensor] | None:
-    """Return originals and reconstructions; a run may have been moved without them."""
-    file = Path(entry["shown"]["file"]).name  # nothing outside the run's folder
+    """Return originals and reconstructions; None if the files are missing."""
+    file = Path(entry["shown"]["file"]).name  # never outside the run's folder
     try:
         kept = tensors.load(run.path / "images" / file)
         return kept["originals"], kept["reconstructions"]
@@ -137,17 +140,18 @@ def _images(run: Run, entry: Entry) -> tuple[Tensor, Tensor] | None:
 
 
 def _distinct(entries: Sequence[Entry]) -> list[Entry]:
-    """Return those with pictures; of two forms that gave the same ones, the first."""
+    """Return entries with pictures; of two forms with equal ones, only the first."""
     found: dict[tuple[Any, ...], Entry] = {}
     for entry in entries:
         if entry.get("kind") != "trivial" and "shown" in entry:
-            names = ("attack", "budget", "client", "fingerprint")
-            found.setdefault(tuple(entry.get(name) for name in names), entry)
+            names = ("budget", "client", "fingerprint")
+            own = (entry.get(name) for name in names)
+            found.setdefault((attack_label(entry), *own), entry)
     return list(found.values())
 
 
 def _figures(row: Shown) -> tuple[str, ...]:
-    """Return the lines behind a row: of the images in it, and of all."""
+    """Return the texts behind a row: figures of its images, and of all images."""
     shown = row.entry["shown"]
     return (
         _text(f"{shown['images']} images", shown["metrics"]),
@@ -175,8 +179,9 @@ def _line(row: Shown) -> dict[str, Any]:
         for metric in METRICS
     }
     return {
-        **{name: own[name] for name in names},
-        **{name: entry.get(name) for name in ("attack", "form", "budget", "client")},
+        **{name: own.get(name, "") for name in names},
+        "attack": attack_label(entry),
+        **{name: entry.get(name) for name in ("form", "budget", "client")},
         "images_shown": entry["shown"]["images"],
         "images_all": entry["images"],
         **figures,

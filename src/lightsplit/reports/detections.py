@@ -1,4 +1,4 @@
-"""What the detectors of a run saw of its malicious clients."""
+"""How the detectors of a run scored its malicious clients."""
 
 import statistics
 from collections.abc import Callable, Sequence
@@ -9,16 +9,16 @@ from lightsplit.reports.runs import Run
 
 
 class Sight(NamedTuple):
-    """What one detector saw in one run at its last verdict.
+    """One detector's last verdict in one run.
 
     Attributes:
         detector: its name.
         threshold: scores above it are flagged.
-        false_alarm_rate: as simulated; None where it was not.
-        malicious_scores: of the malicious clients that it has seen.
-        rank: how many clients are at least as suspicious as the least malicious one
-            that was seen; 1 is the first. None where there is none.
-        f1: of its flags; None where nobody is malicious and nobody flagged.
+        false_alarm_rate: the bootstrapped rate; None if the detector states none.
+        malicious_scores: the scores of the malicious clients that it has seen.
+        rank: how many clients are at least as suspicious as the least suspicious
+            malicious client, itself included; None if none was seen.
+        f1: F1 of its flags; None if nobody is malicious and nobody is flagged.
         honest_flagged: how many honest clients it flags.
         history: the smallest score of a malicious client, verdict by verdict.
     """
@@ -34,7 +34,7 @@ class Sight(NamedTuple):
 
     @property
     def smallest(self) -> float | None:
-        """The score of the malicious client that is noticed least."""
+        """The score of the least noticed malicious client."""
         return min(self.malicious_scores, default=None)
 
     @property
@@ -45,7 +45,7 @@ class Sight(NamedTuple):
 
 
 def sights(run: Run) -> list[Sight]:
-    """Return what each detector of a run saw, the one that acted first."""
+    """Return the last verdict of each detector of a run, the acting one first."""
     detection = run.record.get("detection")
     if not detection:
         return []
@@ -58,12 +58,12 @@ def sights(run: Run) -> list[Sight]:
 
 
 def malicious_clients(run: Run) -> list[int]:
-    """Return who was malicious, as far as the record knows."""
+    """Return the malicious clients that the record names."""
     return list((run.record.get("backdoor") or {}).get("malicious_clients", []))
 
 
 def detectors(groups: Sequence[Group]) -> list[str]:
-    """Return every detector that judged, in order of appearance."""
+    """Return the names of all detectors that judged, in order of appearance."""
     found = {s.detector: None for g in groups for run in g.runs for s in sights(run)}
     return list(found)
 
@@ -71,7 +71,7 @@ def detectors(groups: Sequence[Group]) -> list[str]:
 def over_seeds(
     group: Group, detector: str, figure: Callable[[Sight], float | None]
 ) -> Spread | None:
-    """Return a figure of one detector's sight, over the seeds of a group."""
+    """Return the spread of one detector's figure over the seeds of a group."""
     return spread(
         figure(sight)
         for run in group.runs

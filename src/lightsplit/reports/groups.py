@@ -1,4 +1,4 @@
-"""Runs that differ in nothing but the seed, taken together."""
+"""Groups of runs that differ only in the seed."""
 
 import json
 import math
@@ -7,18 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from lightsplit.reports.monitored import Monitored
 from lightsplit.reports.runs import Run
+from lightsplit.results import attack_label, main_ladder
 
 STEP_KINDS = ("code", "output", "output_gradient", "code_gradient")
-SETTING = (
-    *("dataset", "model", "cut", "topology", "heads", "clients", "alpha"),
-    *("trigger", "malicious", "malicious_clients", "poison_ratio"),
-)
-SCHEDULE = ("epochs", "max_steps", "train_limit", "test_limit", "batch_size", "lr")
+METHOD = ("codec", "output_codec", "wire", "objective")  # tables of the method
+WATCHERS = ("detector", "guard", "inspector", "attack")  # tables without effect
 
 
 class Spread(NamedTuple):
-    """The mean over seeds, and how far they lie apart."""
+    """The mean and the standard deviation over seeds."""
 
     mean: float
     deviation: float
@@ -31,8 +30,8 @@ class Group:
 
     Attributes:
         runs: one for each seed.
-        repeats: others with the same settings and the same seed as one of them: the
-            same run once more, which is no second seed.
+        repeats: further runs with the same settings and seed as one of ``runs``; they
+            do not count as seeds.
     """
 
     runs: tuple[Run, ...]
@@ -44,23 +43,21 @@ class Group:
         return self.runs[0].settings
 
     @property
-    def setting(self) -> tuple[Any, ...]:
-        """Everything that makes groups comparable: all but codec and its options."""
-        names = (*SETTING, *SCHEDULE)
-        return tuple(self.settings.get(name) for name in names)
+    def labels(self) -> dict[str, str]:
+        """The group in a few words."""
+        return self.runs[0].labels
+
+    @property
+    def setting(self) -> str:
+        """The settings that comparable groups share: all but method and seed."""
+        tables = self.runs[0].tables
+        kept = {k: v for k, v in tables.items() if k not in (*METHOD, *WATCHERS)}
+        return json.dumps(_without_seed(kept), sort_keys=True)
 
     @property
     def method(self) -> str:
-        """The codec with all that people tell its variants apart by."""
-        own = self.settings
-        words = [own["codec"]]
-        words += [f"{own['ratio']:g}x"] if own["codec"] != "raw" else []
-        words += (
-            [own["projection"]] if own.get("projection") not in ("", "haar") else []
-        )
-        words += ["jl"] if own.get("scale") == "jl" else []
-        words += [f"λ={own['wcc']:g}"] if own.get("wcc") else []
-        return " ".join(words)
+        """The codec and the objectives, with every option that tells variants apart."""
+        return self.labels["method"]
 
     @property
     def step_bytes(self) -> float:
@@ -69,26 +66,44 @@ class Group:
         return self.per_sample(*kinds)
 
     def per_sample(self, *kinds: str) -> float:
-        """Return the bytes of some kinds over the samples trained on."""
+        """Return the bytes of the given kinds per training sample."""
         record = self.runs[0].record
         total = sum(record["bytes"].get(kind, 0) for kind in kinds)
         return float(total / max(record.get("samples", 0), 1))
 
     def spread(self, name: str) -> Spread | None:
-        """Return mean and deviation of a figure of the record; None without any."""
+        """Return mean and deviation of a figure of the records; None if none has it."""
         return spread(run.record.get(name) for run in self.runs)
 
+    @property
+    def monitor(self) -> Monitored:
+        """The figure that its task is judged by."""
+        return Monitored.of(self.runs[0].record)
+
+    @property
+    def monitored(self) -> Spread | None:
+        """That figure at the end of training, over seeds."""
+        return self.spread(self.monitor.key)
+
+    @property
+    def best_monitored(self) -> Spread | None:
+        """The best value of that figure in training, over seeds."""
+        return self.spread(f"best_{self.monitor.key}")
+
     def leakage(self, metric: str = "ssim") -> Spread | None:
-        """Return what the strongest attack reached, over seeds; None without audit."""
+        """Return the strongest attack's result over seeds; None without an audit."""
         return spread(_worst(run, metric) for run in self.runs)
 
     def attacked(self, attack: str, form: str, metric: str) -> Spread | None:
-        """Return what one attack reached, over seeds; None where it was not run."""
+        """Return one attack's result over seeds; None if it was not run.
+
+        An attack with options is a different attack, called ``name:option=…``.
+        """
         return spread(
             entry["metrics"][metric]["mean"]
             for run in self.runs
             for entry in run.audit
-            if (entry["attack"], entry.get("form", "")) == (attack, form)
+            if (attack_label(entry), entry.get("form", "")) == (attack, form)
             and metric in entry["metrics"]
         )
 
@@ -97,13 +112,22 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
     """Return the groups in order of dataset, setting and method."""
     found: dict[str, list[Run]] = {}
     for run in runs:
-        key = {k: v for k, v in run.settings.items() if k not in ("seed", "device")}
-        found.setdefault(json.dumps(key, sort_keys=True), []).append(run)
+        key = json.dumps(_without_seed(run.tables), sort_keys=True)
+        found.setdefault(key, []).append(run)
     return sorted(map(_make_group, found.values()), key=_order)
 
 
+def _without_seed(tables: dict[str, Any]) -> dict[str, Any]:
+    training = {
+        key: value
+        for key, value in tables["training"].items()
+        if key not in ("seed", "device")
+    }
+    return {**tables, "training": training}
+
+
 def _make_group(runs: Sequence[Run]) -> Group:
-    """Keep one run of each seed, the one that was attacked most."""
+    """Keep one run per seed: the one with the most attacks."""
     kept: dict[Any, Run] = {}
     for run in runs:
         seed = run.settings.get("seed")
@@ -114,7 +138,7 @@ def _make_group(runs: Sequence[Run]) -> Group:
 
 
 def spread(values: Iterable[float | None]) -> Spread | None:
-    """Return mean and sample deviation of what is a finite number."""
+    """Return mean and sample deviation of the finite values."""
     known = [v for v in values if v is not None and math.isfinite(v)]
     if not known:
         return None
@@ -130,19 +154,50 @@ def raw_partner(group: Group, groups: Sequence[Group]) -> Group | None:
     return None
 
 
+def alone_partner(group: Group, groups: Sequence[Group]) -> Group | None:
+    """Return the run without a server (codec none) in the same setting."""
+    for other in groups:
+        if other.settings["codec"] == "none" and other.setting == group.setting:
+            return other
+    return None
+
+
+def beats_alone(group: Group, groups: Sequence[Group]) -> bool | None:
+    """Return whether a group is better than clients without the server.
+
+    None for those themselves, and where nobody tried.
+    """
+    alone = alone_partner(group, groups)
+    if alone is None or alone is group:
+        return None
+    own, theirs = group.monitored, alone.monitored
+    if own is None or theirs is None:
+        return None
+    if group.monitor.is_higher_better:
+        return own.mean > theirs.mean
+    return own.mean < theirs.mean
+
+
 def _order(group: Group) -> tuple[Any, ...]:
     own = group.settings
-    ranks = {"raw": 0, "lightsplit-f": 1, "lightsplit-l": 2, "learned-1x1": 3}
+    ranks = {
+        "none": -1,
+        "raw": 0,
+        "lightsplit-f": 1,
+        "lightsplit-l": 2,
+        "learned-1x1": 3,
+    }
     method = (ranks.get(own["codec"], 9), own["codec"], own["ratio"], own.get("wcc", 0))
-    setting = (own["dataset"], own["alpha"], own["cut"], own["heads"], own["clients"])
+    place = str(own.get("cut", ""))
+    setting = (own["dataset"], own["alpha"], place, own["heads"], own["clients"])
     return (*setting, *method, own.get("hidden", 0), json.dumps(own, sort_keys=True))
 
 
 def _worst(run: Run, metric: str) -> float | None:
-    """Return the best reconstruction of any attack that is not trivial."""
+    """Return the best reconstruction of any attack on the run's main ladder."""
     figures = [
         entry["metrics"][metric]["mean"]
-        for entry in run.audit
-        if entry.get("kind") not in ("trivial", "labels") and metric in entry["metrics"]
+        for entry in main_ladder(run.audit)
+        if metric in entry["metrics"]
     ]
     return max(figures, default=None)

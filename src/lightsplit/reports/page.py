@@ -1,9 +1,9 @@
-"""The report: one HTML page that opens from disk and needs nothing else.
+"""The report: one HTML page that opens from disk without any other file.
 
     runs ──► groups ──► cautions · tables · pictures · reconstructions ──► report.html
 
 Style, script, pictures and images are inside the page. The same tables and pictures can
-be written as files beside it.
+also be written as separate files.
 """
 
 import base64
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
+from lightsplit.extras import require
 from lightsplit.reports.audits import audit_tables
 from lightsplit.reports.backdoors import backdoor_parts
 from lightsplit.reports.cautions import Caution, find_cautions
 from lightsplit.reports.comparisons import Comparison, find_comparisons
+from lightsplit.reports.false_alarms import false_alarm_table
 from lightsplit.reports.figures import (
     Picture,
     curves,
@@ -28,12 +28,12 @@ from lightsplit.reports.figures import (
 )
 from lightsplit.reports.groups import Group, group_runs
 from lightsplit.reports.paper import paper_tables
+from lightsplit.reports.paper_main import main_table
 from lightsplit.reports.runs import Problem, Run
 from lightsplit.reports.tables import (
     Table,
     duration_text,
     overview,
-    setting_text,
     to_csv,
 )
 from lightsplit.results import atomic
@@ -41,7 +41,7 @@ from lightsplit.results import atomic
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that stands in a report, before it is a page."""
+    """The content of a report before it becomes a page."""
 
     title: str
     groups: list[Group]
@@ -75,20 +75,23 @@ def make_report(
 
 
 def _parts(groups: list[Group]) -> list[Table | Picture]:
-    """Return tables and pictures, what belongs together side by side."""
+    """Return tables and pictures, related ones next to each other."""
     parts = [
         overview(groups),
         tradeoff(groups),
+        main_table(groups),
         *paper_tables(groups),
         *audit_tables(groups),
         *backdoor_parts(groups),
+        false_alarm_table(groups),
         *(draw(groups) for draw in (curves, traffic, histograms)),
     ]
     return [part for part in parts if part is not None]
 
 
 def write_page(report: Report, path: Path) -> None:
-    """Write the page in one step."""
+    """Write the page atomically."""
+    jinja2 = require("jinja2", extra="reports")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("lightsplit.reports", "template"),
         autoescape=True,
@@ -129,9 +132,9 @@ def write_files(report: Report, folder: Path) -> list[Path]:
 
 
 def _facts(groups: Sequence[Group]) -> list[tuple[str, str]]:
-    """Return the figures that stand first on the page."""
+    """Return the figures at the top of the page."""
     runs = [run for group in groups for run in group.runs]
-    datasets = sorted({run.settings["dataset"] for run in runs})
+    datasets = sorted({run.labels["task"] for run in runs})
     seconds = sum(run.record.get("seconds", 0) for run in runs)
     return [
         ("runs", f"{len(runs):,}"),
@@ -144,7 +147,7 @@ def _facts(groups: Sequence[Group]) -> list[tuple[str, str]]:
 
 
 def _machines(groups: Sequence[Group]) -> list[str]:
-    """Return every machine and set of versions that the runs name."""
+    """Return every distinct machine and set of versions among the runs."""
     return sorted({_machine(run.record) for group in groups for run in group.runs})
 
 
@@ -158,7 +161,7 @@ def _machine(record: dict[str, Any]) -> str:
 
 
 def _inline(png: bytes) -> str:
-    """Return a picture as an address that holds it."""
+    """Return a picture as a data URL."""
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
@@ -167,7 +170,7 @@ def _grids(groups: Sequence[Group]) -> list[dict[str, str]]:
     return [
         {
             "method": group.method,
-            "setting": f"{group.settings['dataset']}: {setting_text(group.settings)}, "
+            "setting": f"{group.labels['task']}: {group.labels['setting']}, "
             f"seed {run.settings['seed']}",
             "what": re.sub(r"^audit-?", "", image.stem).replace("-", " ") or "all",
             "data": _inline(image.read_bytes()),

@@ -1,8 +1,8 @@
-"""The paper's tables in their own shape, with its values beside ours.
+"""The paper's tables in their own layout, with its values beside ours.
 
-data/paper.csv has one line per figure of the paper and the settings it belongs to. A
-table is a pivot over those settings: a cell shows the runs that fit, the paper's value,
-and the difference. Runs that the paper does not have (another dataset, say) stand in
+data/paper.csv has one line per figure of the paper, with its settings. A table is a
+pivot over those settings: a cell shows the matching runs, the paper's value, and the
+difference. Runs that the paper does not have (on another dataset, for example) stand in
 the same table without one. Rows and columns without any run of ours are left out.
 """
 
@@ -11,24 +11,27 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-from lightsplit.reports.groups import Group, Spread, raw_partner
+from lightsplit.reports.groups import Group, Spread
+from lightsplit.reports.paper_cells import cell_figure
+from lightsplit.reports.paper_derived import derived_figures
 from lightsplit.reports.paper_shapes import SHAPES, Shape
 from lightsplit.reports.tables import Table, Value
 
-LIFTED_WIDTHS = {"cifar10": 512, "cifar100": 2048}  # of lightsplit-l; else 128
+LIFTED_WIDTHS = {"cifar10": 512, "cifar100": 2048}  # lightsplit-l's; 128 elsewhere
 Place = tuple[tuple[Any, ...], tuple[Any, ...]]
 Figure = dict[str, Any]
 
 
 def paper_tables(groups: Sequence[Group]) -> list[Table]:
     """Return every table of the paper for which there are runs."""
-    published = read_figures()
+    printed = read_figures()
+    published = [*printed, *derived_figures(printed)]
     tables = [_table(shape, groups, published) for shape in SHAPES]
     return [table for table in tables if table is not None]
 
 
 def read_figures() -> list[Figure]:
-    """Return the paper's figures with the settings they belong to."""
+    """Return the paper's figures, each with its settings."""
     text = (files("lightsplit.reports") / "data" / "paper.csv").read_text()
     return [
         {name: _parse(name, value) for name, value in line.items() if value != ""}
@@ -49,7 +52,7 @@ def value_beside(spread: Spread | None, paper: float | None) -> Value:
 
 
 def _parse(name: str, value: str) -> float | str:
-    """Return a number as such; a cut may be called ``2`` and is a name all the same."""
+    """Return a number as a number, except for a cut: ``2`` may be its name."""
     if name == "cut":
         return value
     try:
@@ -68,7 +71,7 @@ def _table(
     theirs = {
         _place(shape, line): line
         for line in published
-        if line["table"] == shape.name and line["metric"] == _metric_of(shape, line)
+        if _is_of(shape, line) and line["metric"] == _metric_of(shape, line)
     }
     rows = sorted({row for row, _ in ours}, key=_row_order)
     shown, lines = [], []
@@ -76,10 +79,11 @@ def _table(
         values = []
         for column in columns:
             place = (row, column)
-            spread = _figure(shape, ours.get(place), groups)
+            group = ours.get(place)
+            figure = None if group is None else cell_figure(shape, group, groups)
             paper = theirs.get(place, {}).get("value")
-            values.append(value_beside(spread, paper))
-            lines.append(_csv_line(shape, place, spread, paper))
+            values.append(value_beside(figure, paper))
+            lines.append(_csv_line(shape, place, figure, paper))
         first = (Value(_text(n, v), v) for n, v in zip(shape.rows, row, strict=True))
         shown.append((*first, *values))
     run = sum(place in theirs for place in ours)
@@ -89,8 +93,20 @@ def _table(
     return Table(shape.name, shape.title, note, names, shown, lines)
 
 
+def _is_of(shape: Shape, line: Figure) -> bool:
+    """Return whether a line of the paper belongs to a table.
+
+    Tables with several figures in a cell have one shape per figure, and |φ| stands
+    among the model partitions.
+    """
+    name, metric = line["table"], line["metric"]
+    if shape.metric == "lift_parameters":
+        return bool(name == "partitions" and metric == "lift_parameters")
+    return shape.name in (name, f"{name}-{metric}")
+
+
 def _ours(shape: Shape, groups: Sequence[Group]) -> dict[Place, Group]:
-    """Return the runs that belong in the table; of several in a cell the longest."""
+    """Return the group of each cell; if several match, the longest run."""
     found: dict[Place, Group] = {}
     for group in groups:
         if not _belongs(shape, group.settings):
@@ -122,50 +138,10 @@ def _samples(group: Group) -> int:
     return max(int(run.record.get("samples", 0)) for run in group.runs)
 
 
-def _figure(
-    shape: Shape, group: Group | None, groups: Sequence[Group]
-) -> Spread | None:
-    """Return the table's figure of a group, in the paper's unit."""
-    if group is None:
-        return None
-    if shape.metric == "two_message_gib":
-        per_sample = group.per_sample("code", "code_gradient")
-        return Spread(per_sample * 100 * 50_000 / 2**30, 0.0, 1)
-    if shape.metric == "mse_foreground_ratio":
-        return _attack_ratio(group, groups)
-    best = group.spread("best_test_accuracy")
-    if best is None or shape.metric == "best_test_accuracy" or _is_raw(group):
-        return _scaled(best, 100.0)
-    raw = raw_partner(group, groups)
-    base = raw.spread("best_test_accuracy") if raw else None
-    if base is None:
-        return None
-    loss = 100 * (best.mean / base.mean - 1)
-    return Spread(loss, 100 * best.deviation / base.mean, best.seeds)
-
-
 def _metric_of(shape: Shape, line: Figure) -> str:
-    """Return what the paper gives in a cell: a raw row of losses has the accuracy."""
+    """Return the metric of the paper's cell: the accuracy in a raw row of losses."""
     is_base = shape.metric == "relative_to_raw" and line["codec"] == "raw"
     return "best_test_accuracy" if is_base else shape.metric
-
-
-def _attack_ratio(group: Group, groups: Sequence[Group]) -> Spread | None:
-    """Return UnSplit's foreground MSE, published form, over that on raw."""
-    raw = raw_partner(group, groups)
-    base = raw.attacked("unsplit", "published", "mse_foreground") if raw else None
-    own = group.attacked("unsplit", "published", "mse_foreground")
-    return _scaled(own, 1 / base.mean) if base and base.mean else None
-
-
-def _is_raw(group: Group) -> bool:
-    return bool(group.settings["codec"] == "raw")
-
-
-def _scaled(spread: Spread | None, factor: float) -> Spread | None:
-    if spread is None:
-        return None
-    return Spread(spread.mean * factor, spread.deviation * factor, spread.seeds)
 
 
 def _csv_line(

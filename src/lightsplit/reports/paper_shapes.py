@@ -1,4 +1,4 @@
-"""The shapes of the paper's tables: what makes a row, a column and a cell."""
+"""The shapes of the paper's tables: their rows, columns and cells."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +9,13 @@ class Shape:
     """One table of the paper.
 
     Attributes:
-        name: in data/paper.csv and in file names.
-        title, note: for people; the note says what to keep in mind.
+        name: its name in data/paper.csv and in file names.
+        title, note: texts of the page; the note says what to keep in mind.
         rows, columns: the settings that make up a row's and a column's heading.
-        metric: what stands in a cell.
+        metric: the figure in a cell.
         where: settings that a run must have to belong here.
-        least_columns: below so many the table is not worth showing.
+        attack: whose result is in a cell, as published; empty for none.
+        least_columns: with fewer columns the table is not shown.
     """
 
     name: str
@@ -25,8 +26,27 @@ class Shape:
     metric: str = "best_test_accuracy"
     where: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     least_columns: int = 1
+    attack: str = ""
 
 
+_L2 = (
+    ("cut", ("l2",)),
+    ("clients", (10,)),
+    ("wcc", (0,)),
+    ("topology", ("u",)),
+)
+_L2_SHARED = (*_L2, ("heads", ("shared",)))
+_SDAR: dict[str, Any] = {
+    "rows": ("codec", "wcc", "ratio"),
+    "columns": ("cut", "topology"),
+    "where": (("model", ("resnet20",)),),
+    "attack": "sdar",
+}
+_FORA: dict[str, Any] = {
+    "rows": ("codec", "wcc", "ratio"),
+    "columns": ("dataset",),
+    "where": (("model", ("mobilenet",)),),
+}
 SHAPES = (
     Shape(
         "communication",
@@ -51,7 +71,7 @@ SHAPES = (
     Shape(
         "compaction",
         "Strength of within-class compaction λ at 8x",
-        "Best accuracy relative to the matching raw run in %, in the raw rows the "
+        "Best accuracy relative to the matching raw run in %; raw rows show the "
         "accuracy itself. The paper has CIFAR-10 only.",
         ("dataset", "codec", "cut", "heads"),
         ("wcc",),
@@ -93,12 +113,84 @@ SHAPES = (
     Shape(
         "unsplit",
         "UnSplit as published: foreground MSE over that of raw",
-        "More than 1 would mean that less leaks. Read the trivial attackers beside it: "
-        "the paper's values do not move with ratio, λ or seed, as those of an attack "
-        "that ends in a black image would not.",
+        "A value above 1 would mean that less leaks. Read the trivial attackers beside "
+        "it: the paper's values do not change with ratio, λ or seed, which is how an "
+        "attack behaves that ends in a black image.",
         ("codec", "wcc", "ratio", "cut"),
         ("dataset",),
         metric="mse_foreground_ratio",
         where=(("model", ("mnistnet",)),),
+    ),
+    Shape(
+        "utility-delta",
+        "Accuracy against raw (the paper's figure of utility, top row)",
+        "Points of best accuracy above the matching raw run.",
+        ("codec", "ratio"),
+        ("dataset", "alpha"),
+        metric="delta_raw",
+        where=(*_L2_SHARED, ("codec", ("lightsplit-f", "lightsplit-l", "learned-1x1"))),
+    ),
+    Shape(
+        "head-ratio",
+        "Private heads over shared heads (the paper's figure of utility, bottom row)",
+        "Best accuracy with private heads over that with shared heads; 1 is no loss.",
+        ("codec", "ratio"),
+        ("dataset", "alpha"),
+        metric="private_over_shared",
+        where=(*_L2, ("heads", ("private",))),
+    ),
+    Shape(
+        "lift-parameters",
+        "Size |φ| of the trained lift-back (bars of the paper's figure)",
+        "Millions of parameters at 8x; the paper prints one width per dataset.",
+        ("dataset",),
+        ("hidden",),
+        metric="lift_parameters",
+        where=(*_L2_SHARED, ("codec", ("lightsplit-l",)), ("ratio", (8,))),
+    ),
+    *(
+        Shape(
+            f"sdar-{metric}",
+            f"SDAR as published: {metric.upper()}",
+            "The paper's levels 4 and 7, in the U-shape and the vanilla topology.",
+            metric=metric,
+            **_SDAR,
+        )
+        for metric in ("mse", "ssim", "psnr", "lpips")
+    ),
+    *(
+        Shape(
+            f"sdar-bars-{metric}",
+            f"SDAR: change of {metric.upper()} against raw (the paper's bars)",
+            "In %. A codec that hides raises MSE and lowers SSIM.",
+            metric=f"{metric}_change",
+            **_SDAR,
+        )
+        for metric in ("mse", "ssim")
+    ),
+    *(
+        Shape(
+            f"{attack}-{metric}",
+            f"{title} as published: {metric.upper()}",
+            "MobileNet on CIFAR-10, level 2.",
+            metric=metric,
+            attack=attack,
+            **_FORA,
+        )
+        for attack, title in (("fora", "FORA"), ("fora-reference", "FORA's reference"))
+        for metric in ("ssim", "psnr", "lpips")
+    ),
+    *(
+        Shape(
+            f"unsplit-whole-{metric}",
+            f"UnSplit as published, whole image: {metric.upper()}",
+            "MnistNet at both of its cuts.",
+            ("codec", "wcc", "ratio", "cut"),
+            ("dataset",),
+            metric=metric,
+            where=(("model", ("mnistnet",)),),
+            attack="unsplit",
+        )
+        for metric in ("mse", "ssim", "psnr", "lpips")
     ),
 )

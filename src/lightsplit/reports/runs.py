@@ -1,13 +1,27 @@
-"""The runs under given folders, and what is wrong with those that cannot be read."""
+"""The runs in given folders, and the reasons why others cannot be used."""
 
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from lightsplit.errors import RunError
 from lightsplit.results import RECORD_VERSION, RunFolder
+from lightsplit.results.settings import flatten
+
+NEEDED = ("experiment", "labels", "bytes", "steps")
+ABSENT: dict[str, Any] = {
+    "ratio": 1,
+    "wcc": 0,
+    "hidden": 0,
+    "malicious": 0,
+    "poison_ratio": 0.3,
+    "train_limit": 0,
+    "test_limit": 0,
+    "max_steps": 0,
+}
 
 
 @dataclass(frozen=True)
@@ -15,7 +29,7 @@ class Run:
     """A finished run.
 
     Attributes:
-        path: of its folder.
+        path: its folder.
         record: the final figures (docs/record.md).
         metrics: one line per evaluation.
         images: pictures that an audit left.
@@ -28,31 +42,49 @@ class Run:
     images: list[Path]
     verdicts: list[dict[str, Any]] = field(default_factory=list)
 
-    @property
+    @cached_property
     def settings(self) -> dict[str, Any]:
-        """Every setting of the run."""
-        settings: dict[str, Any] = self.record["experiment"]
-        return settings
+        """Every setting of the run under its short name, comparable with the paper's.
+
+        If the run lacks a setting that the paper's tables have a column for, it has
+        the paper's value for "none".
+        """
+        flat = flatten(self.tables)
+        alpha = flat["alpha"]
+        return {**ABSENT, **flat, "alpha": 0 if alpha == "iid" else alpha}
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """Every setting of the run in tables, as in its experiment file."""
+        tables: dict[str, Any] = self.record["experiment"]
+        return tables
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The run in a few words, as its parts describe themselves."""
+        labels: dict[str, str] = self.record["labels"]
+        return labels
 
     @property
     def audit(self) -> list[dict[str, Any]]:
-        """What each attack of an audit came to; empty without one."""
+        """The entry of each attack of an audit; empty without an audit."""
         entries: list[dict[str, Any]] = self.record.get("audit", [])
         return entries
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A run that is not in the report, and why."""
+    """A run that is left out of the report, and the reason."""
 
     path: Path
     reason: str
 
 
 def find_runs(places: Iterable[Path]) -> tuple[list[Run], list[Problem]]:
-    """Return the finished runs in and under ``places``, and those that are not.
+    """Return the finished runs in and under ``places``, and the unusable ones.
 
-    A place without any run is refused: it is more likely a slip than an empty sweep.
+    A place without any run is refused: it is more likely a typing error than an empty
+    sweep.
     """
     runs: dict[Path, Run] = {}
     problems: dict[Path, Problem] = {}
@@ -72,16 +104,16 @@ def find_runs(places: Iterable[Path]) -> tuple[list[Run], list[Problem]]:
 
 
 def read_run(path: Path) -> Run:
-    """Return the finished run in ``path``, or say why it cannot be used."""
+    """Return the finished run in ``path``, or raise RunError with the reason."""
     folder = RunFolder.open(path)
     record = folder.read_record()
     version = record.get("record_version") if isinstance(record, dict) else None
     if version != RECORD_VERSION:
         raise RunError(
-            f"{folder.record_file} has version {version!r}, this LightSplit reads "
+            f"{folder.record_file} has version {version!r}, but this LightSplit reads "
             f"version {RECORD_VERSION}; use the LightSplit that wrote it"
         )
-    missing = [name for name in ("experiment", "bytes", "steps") if name not in record]
+    missing = [name for name in NEEDED if name not in record]
     if missing:
         raise RunError(f"{folder.record_file} is damaged: no {', '.join(missing)}")
     images = sorted((path / "images").glob("*.png"))
@@ -101,7 +133,7 @@ def _run_folders(place: Path) -> list[Path]:
 
 
 def _read_lines(file: Path) -> list[dict[str, Any]]:
-    """Return the whole lines; a crash may have left half of the last one."""
+    """Return the complete lines; a crash may have cut off the last one."""
     if not file.is_file():
         return []
     lines = []

@@ -1,18 +1,13 @@
-"""Tables of a report: what is shown, what is sorted by, and what goes into CSV."""
+"""Tables of a report: displayed texts, sort keys, and figures for CSV."""
 
 import csv
 import io
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from lightsplit.reports.groups import Group, Spread, raw_partner
-
-SHOWN_SETTINGS = (
-    *("dataset", "model", "cut", "topology", "heads", "clients", "alpha"),
-    *("codec", "ratio", "projection", "scale", "hidden", "wcc"),
-    *("epochs", "max_steps", "train_limit", "test_limit"),
-    *("trigger", "malicious", "poison_ratio"),
-)
+from lightsplit.reports.groups import Group, Spread, beats_alone, raw_partner
+from lightsplit.reports.monitored import ANY, common_heading
 
 
 @dataclass(frozen=True)
@@ -20,8 +15,8 @@ class Value:
     """One cell of a table.
 
     Attributes:
-        text: what is read first.
-        sort: what the column is sorted by; the text if None.
+        text: the main text.
+        sort: the sort key; the text if None.
         below: a second, smaller line.
         tone: ``good``, ``bad`` or nothing.
     """
@@ -33,7 +28,7 @@ class Value:
 
     @property
     def key(self) -> float | str:
-        """What the column is sorted by."""
+        """The sort key of the cell."""
         return self.text if self.sort is None else self.sort
 
 
@@ -49,7 +44,7 @@ class Table:
     lines: list[dict[str, Any]] = field(default_factory=list)
 
     def is_number(self, column: int) -> bool:
-        """Say whether a column holds numbers, which stand to the right."""
+        """Return whether a column holds numbers, which are aligned to the right."""
         return all(not isinstance(row[column].key, str) for row in self.rows)
 
     def csv(self) -> str:
@@ -76,8 +71,24 @@ def percent(spread: Spread | None) -> Value:
     return Value(f"{100 * spread.mean:.2f}{deviation}", spread.mean)
 
 
+def figure(group: Group, *, is_named: bool = False) -> Value:
+    """Return the figure that a group's task is judged by, its best value below.
+
+    Args:
+        group: of runs.
+        is_named: whether the figure's name stands before it.
+    """
+    monitor, last, best = group.monitor, group.monitored, group.best_monitored
+    if last is None:
+        return Value("–", -1e9)
+    name = f"{monitor.name} " if is_named else ""
+    deviation = f" ± {monitor.text(last.deviation)}" if last.seeds > 1 else ""
+    below = f"best {monitor.text(best.mean)}" if best else ""
+    return Value(f"{name}{monitor.text(last.mean)}{deviation}", last.mean, below=below)
+
+
 def bytes_text(count: float) -> str:
-    """Return a number of bytes for people."""
+    """Return a number of bytes with a readable unit."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -86,47 +97,38 @@ def bytes_text(count: float) -> str:
 
 
 def overview(groups: list[Group]) -> Table:
-    """Return one row per group: what was run and what came of it."""
+    """Return one row per group: its settings and its results."""
     lines = [_line(group, groups) for group in groups]
     has_audit = any(line["leakage_ssim"] is not None for line in lines)
-    columns = ["setting", "method", "seeds", "accuracy %"]
-    columns += ["of raw", "cut ratio", "step ratio", "bytes / sample"]
+    heading = common_heading([group.monitor for group in groups])
+    columns = ["setting", "method", "seeds", heading]
+    columns += ["of raw", "cut ratio", "step ratio", "total ratio", "bytes / sample"]
+    columns += ["bits / sample", "distinct codes"]
     columns += ["worst SSIM"] if has_audit else []
     rows = [
-        _row(group, line, has_audit=has_audit)
+        _row(group, line, has_audit=has_audit, is_named=heading == ANY)
         for group, line in zip(groups, lines, strict=True)
     ]
     note = (
         "One row per experiment, mean and deviation over seeds. The cut ratio is "
-        "d / k; the step ratio counts all messages of a step. “Of raw” is the "
-        "accuracy over that of the raw codec in the same setting."
+        "d / k; the step ratio counts all messages of a step, the total ratio "
+        "everything that crosses, hand-offs included. “Of raw” is the "
+        "accuracy over that of the raw codec in the same setting; tasks that are "
+        "judged by another figure have none. Bits per sample: of one code, times the "
+        "epochs; distinct codes: their share among test samples, which no attack that "
+        "sees one code per sample can beat in naming samples."
     )
     return Table("runs", "What was run", note, (*columns, "time"), rows, lines)
 
 
-def setting_text(settings: dict[str, Any]) -> str:
-    """Return where a group's runs took place, in a few words."""
-    spread_of = f"Dirichlet {settings['alpha']:g}" if settings["alpha"] else "IID"
-    words = [settings["cut"], settings["heads"], f"n={settings['clients']}", spread_of]
-    words += ["vanilla"] if settings["topology"] == "vanilla" else []
-    if settings.get("trigger"):
-        share, ratio = settings["malicious"], settings["poison_ratio"]
-        words.append(f"{settings['trigger']} μ={share:g} p={ratio:g}")
-    return " · ".join(words)
-
-
-def schedule_text(settings: dict[str, Any]) -> str:
-    """Return how long a run was, in a few words."""
-    words = [f"{settings['epochs']} epochs"]
-    limits = {"train_limit": "images", "max_steps": "steps"}
-    words += [
-        f"{settings[k]:,} {what}" for k, what in limits.items() if settings.get(k)
-    ]
-    return ", ".join(words)
+def shown_settings(groups: Sequence[Group]) -> list[str]:
+    """Return every setting of any group once, without the seed."""
+    names = dict.fromkeys(name for group in groups for name in group.settings)
+    return [name for name in names if name not in ("seed", "device")]
 
 
 def duration_text(seconds: float) -> str:
-    """Return a time for people.
+    """Return a duration with a readable unit.
 
     Example:
         >>> duration_text(90), duration_text(600), duration_text(9000)
@@ -140,18 +142,25 @@ def duration_text(seconds: float) -> str:
 def _line(group: Group, groups: list[Group]) -> dict[str, Any]:
     own, record = group.settings, group.runs[0].record
     accuracy, best = group.spread("test_accuracy"), group.spread("best_test_accuracy")
-    raw = raw_partner(group, groups)
-    base = raw.spread("test_accuracy") if raw else None
+    monitored, top = group.monitored, group.best_monitored
     leakage = group.leakage()
     return {
-        **{name: own.get(name, "") for name in SHOWN_SETTINGS},
+        "method": group.method,
+        **{name: own.get(name, "") for name in shown_settings(groups)},
         "seeds": len(group.runs),
         "test_accuracy": accuracy.mean if accuracy else None,
         "test_accuracy_deviation": accuracy.deviation if accuracy else None,
         "best_test_accuracy": best.mean if best else None,
-        "of_raw": accuracy.mean / base.mean if accuracy and base else None,
+        "monitor": group.monitor.name,
+        "monitored": monitored.mean if monitored else None,
+        "monitored_deviation": monitored.deviation if monitored else None,
+        "best_monitored": top.mean if top else None,
+        "of_raw": _of_raw(group, groups),
+        "beats_alone": beats_alone(group, groups),
+        **_certificate(record),
         "realised_ratio": record.get("ratio"),
         "step_ratio": record.get("step_ratio"),
+        "total_ratio": record.get("total_ratio"),
         "step_bytes_per_sample": group.step_bytes,
         "total_bytes": record["bytes"].get("total"),
         "leakage_ssim": leakage.mean if leakage else None,
@@ -159,25 +168,44 @@ def _line(group: Group, groups: list[Group]) -> dict[str, Any]:
     }
 
 
-def _row(group: Group, line: dict[str, Any], *, has_audit: bool) -> tuple[Value, ...]:
-    own, of_raw, leakage = group.settings, line["of_raw"], line["leakage_ssim"]
-    hidden = f" m={own['hidden']}" if own.get("hidden") else ""
+def _certificate(record: dict[str, Any]) -> dict[str, Any]:
+    """Return what can be said of a run's codes without an attack."""
+    names = ("bits_per_sample", "reidentification_bound", "conditional_entropy")
+    given = record.get("certificate") or {}
+    return {name: given.get(name) for name in names}
+
+
+def _of_raw(group: Group, groups: list[Group]) -> float | None:
+    """Return the accuracy over that of raw; None for a task with another figure."""
+    raw, own = raw_partner(group, groups), group.monitored
+    base = raw.monitored if raw else None
+    if not group.monitor.is_accuracy or own is None or not base or not base.mean:
+        return None
+    return own.mean / base.mean
+
+
+def _row(
+    group: Group, line: dict[str, Any], *, has_audit: bool, is_named: bool
+) -> tuple[Value, ...]:
+    own, of_raw, leakage = group.labels, line["of_raw"], line["leakage_ssim"]
     values = [
-        Value(own["dataset"], below=f"{setting_text(own)}, {schedule_text(own)}"),
-        Value(group.method + hidden),
+        Value(own["task"], below=f"{own['setting']}, {own['schedule']}"),
+        Value(group.method),
         Value(str(line["seeds"]), line["seeds"]),
-        replace(
-            percent(group.spread("test_accuracy")),
-            below=f"best {percent(group.spread('best_test_accuracy')).text}",
-        ),
+        figure(group, is_named=is_named),
         _number(of_raw, ".3f"),
         _number(line["realised_ratio"], ".4g", "x"),
         _number(line["step_ratio"], ".3g", "x"),
+        _number(line["total_ratio"], ".3g", "x"),
         Value(
             bytes_text(line["step_bytes_per_sample"]),
             line["step_bytes_per_sample"],
             below=f"{bytes_text(line['total_bytes'] or 0)} in all",
         ),
+    ]
+    values += [
+        _number(line["bits_per_sample"], ",.0f"),
+        _number(line["reidentification_bound"], ".3f"),
     ]
     values += [_number(leakage, ".3f")] if has_audit else []
     return (*values, Value(duration_text(line["seconds"]), line["seconds"]))

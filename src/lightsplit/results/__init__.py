@@ -1,7 +1,23 @@
-"""What a run leaves on disk."""
+"""The files that a run leaves on disk."""
 
-from lightsplit.results import atomic, tensors
+from lightsplit.results import atomic, hand_offs, tensors
+from lightsplit.results.attack_label import as_file_name, attack_label
 from lightsplit.results.finite import finite
+from lightsplit.results.ladder import ladders, main_ladder, main_leakage
+from lightsplit.results.metric_names import shown_metrics
 from lightsplit.results.run_folder import RECORD_VERSION, RunFolder
 
-__all__ = ["RECORD_VERSION", "RunFolder", "atomic", "finite", "tensors"]
+__all__ = [
+    "RECORD_VERSION",
+    "RunFolder",
+    "as_file_name",
+    "atomic",
+    "attack_label",
+    "finite",
+    "hand_offs",
+    "ladders",
+    "main_ladder",
+    "main_leakage",
+    "shown_metrics",
+    "tensors",
+]

@@ -1,11 +1,11 @@
-"""Figures as JSON knows them: it has no NaN and no infinity."""
+"""Figures for JSON, which has no NaN and no infinity."""
 
 import math
 from typing import Any
 
 
 def finite(value: Any) -> Any:
-    """Return ``value`` with None for every number in it that is not finite.
+    """Return ``value`` with None in place of every number that is not finite.
 
     Example:
         >>> finite({"loss": float("nan"), "bytes": [1, 2]})

@@ -1,11 +1,11 @@
-"""One folder per run.
+"""The folder of a run.
 
 experiment.toml   every setting; ``lightsplit train experiment.toml`` repeats the run
 record.json       the final figures (docs/record.md)
 metrics.jsonl     one line per evaluation
-verdicts.jsonl    one line per verdict of the detectors, where there are any
+verdicts.jsonl    one line per verdict of the detectors, if there are any
 model.safetensors the trained model under its own parameter names
-checkpoint/       what a resumed run continues from
+checkpoint/       the state from which a run resumes
 images/           pictures that an audit leaves
 """
 
@@ -18,7 +18,7 @@ from lightsplit.errors import RunError
 from lightsplit.results.atomic import write_text
 from lightsplit.results.finite import finite
 
-RECORD_VERSION = 1
+RECORD_VERSION = 2
 
 
 class RunFolder:
@@ -35,12 +35,12 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path) -> "RunFolder":
-        """Make the folder of a new run; one that holds anything is refused."""
+        """Create the folder of a new run; refuse a folder that is not empty."""
         try:
             if path.exists() and (not path.is_dir() or any(path.iterdir())):
                 raise RunError(
                     f"{path} is not an empty folder; name another one with --out, "
-                    f"or continue a run with --resume {path}"
+                    f"or resume its run with --resume {path}"
                 )
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -49,7 +49,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> "RunFolder":
-        """Open the folder of a run that was begun before."""
+        """Open the folder of an existing run."""
         folder = cls(path)
         if not folder.experiment_file.is_file():
             raise RunError(f"{path} is not a run: it has no experiment.toml")
@@ -75,14 +75,14 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        """Say whether there is a record; a damaged one does not count."""
+        """Return whether there is a record; a damaged one does not count."""
         try:
             return bool(self.read_record())
         except (RunError, OSError, UnicodeDecodeError):
             return False
 
     def write_metrics(self, lines: Iterable[dict[str, Any]]) -> None:
-        """Replace metrics.jsonl by ``lines``."""
+        """Replace the content of metrics.jsonl with ``lines``."""
         write_text(self.metrics_file, "".join(map(_json_line, lines)))
 
     def append_metrics(self, line: dict[str, Any]) -> None:
@@ -91,7 +91,7 @@ class RunFolder:
             file.write(_json_line(line))
 
     def write_verdicts(self, lines: Iterable[dict[str, Any]]) -> None:
-        """Write verdicts.jsonl; nothing where nobody judged."""
+        """Write verdicts.jsonl if there are any verdicts."""
         if text := "".join(map(_json_line, lines)):
             write_text(self.verdicts_file, text)
 

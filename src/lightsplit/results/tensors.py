@@ -13,7 +13,7 @@ from lightsplit.results.atomic import write_bytes
 
 
 def to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
-    """Return the tensors in the safetensors format, whatever they share or alias."""
+    """Return the tensors in the safetensors format; shared memory is copied."""
     return safetensors.torch.save(
         {
             name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
@@ -23,23 +23,27 @@ def to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
 
 
 def from_bytes(blob: bytes) -> dict[str, Tensor]:
-    """Return the tensors of safetensors bytes, or say what is wrong with them."""
+    """Return the tensors of safetensors bytes; raise RunError if they are invalid."""
     try:
         return safetensors.torch.load(blob)
     except SafetensorError as error:
-        raise RunError(f"not safetensors: {error}") from error
+        raise RunError(f"expected safetensors bytes, got others: {error}") from error
 
 
 def save(path: Path, tensors: Mapping[str, Tensor], *, is_secret: bool = False) -> None:
-    """Write the tensors to ``path`` in one step; a secret is its owner's alone."""
+    """Write the tensors atomically; a secret file is readable by its owner only."""
     write_bytes(path, to_bytes(tensors), is_secret=is_secret)
 
 
 def load(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a file, or say what is wrong with it."""
+    """Return the tensors of a file; raise RunError if it is missing or invalid."""
+    if Path(path).is_dir():
+        raise RunError(f"{path} is not a safetensors file: it is a folder")
     try:
         return safetensors.torch.load_file(path)
     except FileNotFoundError as error:
         raise RunError(f"{path} does not exist") from error
-    except (SafetensorError, OSError) as error:
+    except SafetensorError as error:
         raise RunError(f"{path} is not a safetensors file: {error}") from error
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {error.strerror or error}") from error

@@ -1,7 +1,12 @@
 """Client and Server: a step from either end, with no knowledge of sockets."""
 
-from lightsplit.runtime.client import BatchSource, Client, Inspector, TurnReport
+from lightsplit.runtime.client import Client
+from lightsplit.runtime.client_model import ClientModel
 from lightsplit.runtime.hand_off import HAND_OFFS, HandOff
+from lightsplit.runtime.inspector import Inspector
+from lightsplit.runtime.precision import Precision
+from lightsplit.runtime.recipe import Pace, Recipe
+from lightsplit.runtime.secret import Secret
 from lightsplit.runtime.server import Loss, Server
 from lightsplit.runtime.side import (
     ClientSide,
@@ -10,19 +15,27 @@ from lightsplit.runtime.side import (
     Side,
     State,
 )
+from lightsplit.runtime.statistics import begin_with_first_batch
+from lightsplit.runtime.turn import BatchSource, TurnReport
 
 __all__ = [
     "HAND_OFFS",
     "BatchSource",
     "Client",
+    "ClientModel",
     "ClientSide",
     "HandOff",
     "Inspector",
     "Loss",
     "OptimizerFactory",
+    "Pace",
+    "Precision",
+    "Recipe",
+    "Secret",
     "Server",
     "ServerSide",
     "Side",
     "State",
     "TurnReport",
+    "begin_with_first_batch",
 ]

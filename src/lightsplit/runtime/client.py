@@ -1,67 +1,34 @@
-"""The client's half of a step, as in the paper's twenty steps.
+"""The client's half of a training step, as in the paper's twenty steps.
 
     head · encoder ─► code ─► [server] ─► output ─► tail ─► loss
                         ▲                              │
-      R(∂CE/∂z̃ + λ ∂WCC/∂z̃) ◄── code gradient ◄── output gradient
+       ∂loss/∂code + Σ weight · ∂objective/∂code ◄── one backward pass
 
-Within-class compaction is added here, to the gradient that came back: the server's
-messages do not depend on it.
+The model's forward and backward talk to the server (``client_model``). Objectives are
+added to the loss here; the server's messages do not depend on them.
 """
 
-from typing import NamedTuple, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from lightsplit import seeding
-from lightsplit.codecs import Code, TensorSpec
-from lightsplit.errors import ConfigError, ProtocolError
-from lightsplit.formats import Stamp, WireFormats
-from lightsplit.losses import within_class_compaction
-from lightsplit.protocol import (
-    CodeGradient,
-    CodeMessage,
-    OutputGradient,
-    OutputMessage,
-    detached,
-)
-from lightsplit.runtime.backward import backward, gradient_at
+from lightsplit.codecs import Code
+from lightsplit.errors import ConfigError
+from lightsplit.formats import WireFormats
+from lightsplit.nesting import batch_size, map_tensors, to_device
+from lightsplit.objectives import ClientView
+from lightsplit.protocol import Wire
+from lightsplit.runtime.client_model import ClientModel, Encoded
 from lightsplit.runtime.hand_off import HandOff
+from lightsplit.runtime.inspector import Inspector
+from lightsplit.runtime.recipe import Pace, Recipe
+from lightsplit.runtime.secret import Secret
 from lightsplit.runtime.server import Loss
 from lightsplit.runtime.side import ClientSide, State
-from lightsplit.runtime.written import check_formats, layout_of
+from lightsplit.runtime.turn import BatchSource, TurnReport
 from lightsplit.transports import Send
-
-
-class BatchSource(Protocol):
-    """Batches by step number, so that a resumed run sees the same ones."""
-
-    def batch(self, step: int) -> tuple[Tensor, Tensor]:
-        """Return inputs and labels of ``step``."""
-        ...
-
-
-class Inspector(Protocol):
-    """Looks at the gradients that come back, before anything is added to them."""
-
-    def probe(self, step: int, labels: Tensor) -> Tensor | None:
-        """Return wrong labels to try the server with; None to train as usual."""
-        ...
-
-    def observe(
-        self, step: int, values: Tensor, labels: Tensor, gradient: Tensor
-    ) -> None:
-        """Look at the gradient that was received for the code ``values``."""
-        ...
-
-
-class TurnReport(NamedTuple):
-    """What a turn did."""
-
-    steps: int
-    samples: int
-    loss_sum: float  # over samples
 
 
 class Client:
@@ -73,17 +40,22 @@ class Client:
         send: carries a message to the server and returns the reply;
             ``server.handle`` in one process.
         index: which client this is.
-        wcc: strength λ of within-class compaction.
-        seed: of the run; must be the server's.
+        secret: seeds everything that this client draws; without it Secret(0), which
+            hides nothing.
         loss: of logits and labels, a mean over the batch.
         device: where the modules are.
         formats: how numbers travel; must be the server's.
         hand_off: how a shared side travels; must be the other clients'.
-        inspector: looks at what the server sends back.
+        inspector: looks at the gradients that the server sends back.
+        forward_only: whether no gradient is sent; must be the server's.
+        recipe: how gradients become updates; must be the server's.
 
     Attributes:
-        steps: that were done.
-        residual: what the last hand-off rounded away.
+        model: this client's half as a module.
+        pace: of the turn under way, if the steps belong to a run.
+        objective_values: of the last step, by name; empty after a probe.
+        last_turn: the report of the last turn that had steps.
+        kept: the part of a shared side that stayed here at the last hand-off.
     """
 
     def __init__(  # noqa: PLR0913
@@ -92,157 +64,174 @@ class Client:
         send: Send,
         *,
         index: int = 0,
-        wcc: float = 0.0,
-        seed: int = 0,
+        secret: Secret | None = None,
         loss: Loss = cross_entropy,
         device: torch.device | None = None,
         formats: WireFormats | None = None,
         hand_off: HandOff | None = None,
         inspector: Inspector | None = None,
+        forward_only: bool = False,
+        recipe: Recipe | None = None,
     ) -> None:
-        if not wcc >= 0:
-            raise ConfigError(f"wcc must be 0 or more, got {wcc}")
-        if wcc and not side.codec.is_sample_wise:
+        if side.optimizer is None and side.is_trainable:
             raise ConfigError(
-                f"wcc needs one code per sample; {side.codec.name!r} mixes them"
+                "expected a side with an optimizer, got none: give ClientSide one, or "
+                "train a ClientModel with your own"
             )
         self.side = side
-        self.index = index
-        self.wcc = wcc
-        self.seed = seed
+        self.model = ClientModel(
+            side,
+            send,
+            index=index,
+            secret=secret,
+            formats=formats,
+            forward_only=forward_only,
+        )
         self.loss = loss
         self.device = device
-        self.formats = formats or WireFormats(seed=seed)
         self.hand_off = hand_off or HandOff(side)
-        self.residual: State = {}
         self.inspector = inspector
-        self.steps = 0
-        self.send = send
-        check_formats(self.formats, code=side.codec)
-        if side.has_tail:
-            check_formats(self.formats, output=side.output_codec)
+        self.recipe = recipe or Recipe()
+        self.pace: Pace | None = None
+        self.objective_values: dict[str, float] = {}
+        self.last_turn: TurnReport | None = None
+        self.kept: State = {}
 
-    def step(self, inputs: Tensor, labels: Tensor) -> float:
-        """Train on one batch and return its loss (without compaction)."""
-        inputs, labels = inputs.to(self.device), labels.to(self.device)
-        self.side.set_training(True)
-        with seeding.scope(self.seed, self.index, self.steps, "head"):
-            code = self.side.encode(inputs)
+    @property
+    def wire(self) -> Wire:
+        """How this client writes and reads messages."""
+        return self.model.wire
+
+    @property
+    def send(self) -> Send:
+        """How a message reaches the server."""
+        return self.model.send
+
+    @send.setter
+    def send(self, send: Send) -> None:
+        self.model.send = send
+
+    @property
+    def index(self) -> int:
+        """Which client this is."""
+        return self.model.index
+
+    @index.setter
+    def index(self, index: int) -> None:
+        self.model.index = index
+
+    @property
+    def steps(self) -> int:
+        """How many steps are over."""
+        return self.model.steps
+
+    @steps.setter
+    def steps(self, steps: int) -> None:
+        self.model.steps = steps
+
+    def step(self, inputs: Any, labels: Any) -> float:
+        """Train on one batch and return its loss, without objectives."""
+        inputs, labels = to_device((inputs, labels), self.device)
+        self.model.train()
         self.side.zero_grad()
-        probe = self._probe(labels)
+        step, probe = self.steps, self._probe(labels)
         used = labels if probe is None else probe
-        gradient, loss = self._exchange(code, used)
-        if self.inspector is not None:
-            self.inspector.observe(self.steps, code.values, used, gradient)
-        if probe is None:
-            self._backward_through_head(code.values, labels, gradient)
-            self.side.update()
-        self.steps += 1
-        return loss
+        encoded, output, loss = self._forward(inputs, used, is_probe=probe is not None)
+        self.objective_values = {}
+        if probe is not None:  # the server is tried, the client learns nothing
+            torch.autograd.backward(loss)
+            return loss.item()
+        view = ClientView(
+            inputs, encoded.activation, encoded.code, output, labels, encoded.latent
+        )
+        torch.autograd.backward(self._with_objectives(loss, view, step))
+        self.recipe.apply(self.side, self.pace, step)
+        return loss.item()
 
     def run_turn(self, batches: BatchSource, steps: int) -> TurnReport:
         """Train on the next ``steps`` batches."""
-        samples, loss_sum = 0, 0.0
+        report = TurnReport()
         for _ in range(steps):
             inputs, labels = batches.batch(self.steps)
-            loss_sum += self.step(inputs, labels) * len(labels)
-            samples += len(labels)
-        return TurnReport(steps, samples, loss_sum)
+            loss = self.step(inputs, labels)
+            report = report.after(batch_size(labels), loss, self.objective_values)
+        if steps:
+            self.last_turn = report
+        return report
 
-    def predict(self, inputs: Tensor) -> Tensor:
+    def predict(self, inputs: Any) -> Tensor:
         """Return logits with every module in evaluation mode; nothing is trained."""
-        self.side.set_training(False)
-        with torch.no_grad():
-            code = self.side.encode(inputs.to(self.device))
-            request = self._code_message(code, is_training=False)
-            output = _output(self.send(request))
-            if self.side.has_tail:  # logits travel as they are
-                output = self._read_output(output, is_training=False)
-            return self.side.decode(output)
+        prediction: Tensor = self.model.eval()(to_device(inputs, self.device))
+        return prediction
 
     def hand_on(self) -> State:
         """Return the side as it travels to the next client."""
-        written, self.residual = self.hand_off.write(
-            self.side.state(), self.residual, client=self.index, step=self.steps
+        travels, self.kept = self.hand_off.write(
+            self.side.state(), self.kept, client=self.index, step=self.steps
         )
-        return written
+        return travels
 
     def take_over(self, written: State) -> None:
-        """Go on with the side that another client handed on."""
-        self.side.load(self.hand_off.read(written))
+        """Continue with the side that another client handed on."""
+        self.side.load(self.hand_off.read(written, self.kept))
 
-    def _probe(self, labels: Tensor) -> Tensor | None:
+    def take_seat(self) -> None:
+        """Continue with the side that is at hand, and with this client's own optimizer.
+
+        In one process the clients hold one side. Where the optimizer's state travels,
+        there is nothing to do.
+        """
+        if self.hand_off.optimizer_stays:
+            self.side.load_optimizer(self.hand_off.own_optimizer(self.kept))
+
+    def _probe(self, labels: Any) -> Any:
         if self.inspector is None:
             return None
         return self.inspector.probe(self.steps, labels)
 
-    def _exchange(self, code: Code, labels: Tensor) -> tuple[Tensor, float]:
-        """Return the gradient at the code and the loss."""
+    def _watched(self, code: Code, labels: Any, *, is_probe: bool) -> Code:
+        """Return the code to send; the inspector will see the gradient at it.
+
+        It is a tensor of its own, so that its gradient is the one that was received,
+        without those of objectives. A probe's gradient ends there.
+        """
+        inspector, step = self.inspector, self.steps
+        if inspector is None:
+            return code
+        values = code.values
+        if is_probe or not values.requires_grad:
+            sent = values.detach().requires_grad_()
+        else:
+            sent = values.view_as(values)
+
+        def look(gradient: Tensor) -> None:
+            inspector.observe(step, values, labels, gradient)
+
+        sent.register_hook(look)  # type: ignore[no-untyped-call]
+        return Code(sent, code.side)
+
+    def _forward(
+        self, inputs: Any, labels: Any, *, is_probe: bool
+    ) -> tuple[Encoded, Any, Tensor]:
+        """Return code and output of a batch, where the client has one, and its loss."""
+
+        def watch(encoded: Encoded) -> Code:
+            return self._watched(encoded.sent, labels, is_probe=is_probe)
+
         if not self.side.has_tail:
-            reply = self.send(self._code_message(code, labels))
-            return self._read_gradient(reply, code), _loss(reply)
-        output = self._read_output(_output(self.send(self._code_message(code))))
-        values = output.values.detach().requires_grad_()
-        with seeding.scope(self.seed, self.index, self.steps, "tail"):
-            loss = self.loss(self.side.decode(Code(values, output.side)), labels)
-        backward(loss)
-        written = self.formats.write_gradient(
-            self._stamp(OutputGradient.kind),
-            self.side.output_codec,
-            gradient_at(values),
-        )
-        reply = self.send(
-            OutputGradient(self.index, self.steps, written.values, written.side)
-        )
-        return self._read_gradient(reply, code), loss.item()
+            encoded, loss = self.model.run(inputs, labels, watch)
+            return encoded, None, loss
+        encoded, output = self.model.run(inputs, watch=watch)
+        with self.model.seeded("loss"):
+            loss = self.loss(output, labels)
+        return encoded, map_tensors(Tensor.detach, output), loss
 
-    def _code_message(
-        self, code: Code, labels: Tensor | None = None, *, is_training: bool = True
-    ) -> CodeMessage:
-        stamp = self._stamp(CodeMessage.kind, is_training=is_training)
-        written = self.formats.write(stamp, detached(code))
-        return CodeMessage(self.index, self.steps, written, labels, is_training)
-
-    def _read_output(self, written: Code, *, is_training: bool = True) -> Code:
-        stamp = self._stamp(OutputMessage.kind, is_training=is_training)
-        plain = layout_of(self.side.output_codec, written.values.shape[0])
-        return self.formats.read(stamp, written, plain)
-
-    def _read_gradient(self, reply: object, code: Code) -> Tensor:
-        stamp = self._stamp(CodeGradient.kind)
-        values = TensorSpec(tuple(code.values.shape))
-        return self.formats.read_gradient(
-            stamp, self.side.codec, _gradient(reply), values
-        )
-
-    def _stamp(self, kind: str, *, is_training: bool = True) -> Stamp:
-        return Stamp(kind, self.index, self.steps, is_training)
-
-    def _backward_through_head(
-        self, values: Tensor, labels: Tensor, gradient: Tensor
-    ) -> None:
-        if not values.requires_grad:
-            return
-        if not self.wcc:
-            backward(values, gradient)
-            return
-        compaction = self.wcc * within_class_compaction(values, labels)
-        torch.autograd.backward([values, compaction], [gradient, None])
-
-
-def _output(reply: object) -> Code:
-    if not isinstance(reply, OutputMessage):
-        raise ProtocolError(f"expected an output, got {type(reply).__name__}")
-    return reply.output
-
-
-def _gradient(reply: object) -> Code:
-    if not isinstance(reply, CodeGradient):
-        raise ProtocolError(f"expected a code gradient, got {type(reply).__name__}")
-    return reply.written
-
-
-def _loss(reply: object) -> float:
-    if not isinstance(reply, CodeGradient) or reply.loss is None:
-        raise ProtocolError("expected a code gradient with its loss")
-    return reply.loss
+    def _with_objectives(self, loss: Tensor, view: ClientView, step: int) -> Tensor:
+        total = loss
+        for objective, weight in self.side.objectives:
+            with self.model.seeded(f"objective {objective.name}", step):
+                value = objective(view)
+            self.objective_values[objective.name] = value.item()
+            if weight:
+                total = total + weight * value
+        return total

@@ -1,106 +1,157 @@
-"""How a side is written on its way to the next client.
+"""Hand-offs: how a side is written on its way to the next client.
 
-    fp32   as it is
+    fp32   unchanged
     bf16   every float in half the bytes, rounded stochastically
     int8   weights w as their change since the start, in int8 with a scale for each row:
            q = Q(w − w₀ + e), and e ← (w − w₀ + e) − q stays with the client; all other
            floats as with bf16
 
-Every client draws the first weights w₀ from the run's seed, so a change is all that is
-needed to tell the weights. What a hand-off rounds away is not lost: the client keeps it
-(e, the residual) and adds it when the side leaves it the next time.
+Every client of a run has the same first weights w₀, so the change is enough to restore
+the weights, and weights that are not trained do not travel at all. The client keeps the
+part that a hand-off rounds away (e, the residual) and adds it to its next hand-off.
 
-The optimizer's slow averages need stochastic rounding: a change of 0.1 % a step is
-below half a unit of bf16 and would be rounded away at every hand-off. In int8 they, and
-running variances, would reach 0. Single numbers, such as Adam's count of steps, and
-integers are never rounded.
+The optimizer's state travels with the weights, or it stays: then every client keeps the
+averages of its own steps and continues with them in its next turn. Slow averages that
+travel need stochastic rounding: a change of 0.1 % a step is below half a unit of bf16,
+and rounding to the nearest would lose it at every hand-off. In int8 they and running
+variances would reach 0. Single numbers, such as Adam's count of steps, and integers are
+never rounded.
 """
 
+from typing import NamedTuple
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lightsplit.errors import ConfigError, RunError
 from lightsplit.formats import FORMATS, ROUNDINGS, Stream
 from lightsplit.registry import unknown_name
 from lightsplit.results import tensors
-from lightsplit.runtime.side import ClientSide, State
+from lightsplit.runtime.side import ClientSide, State, is_optimizer_state
 
 HAND_OFFS = ("fp32", "bf16", "int8")
 _SCALES = "scales/"  # no module's name holds a slash
+
+
+class Written(NamedTuple):
+    """A side on its way: the tensors that travel, and those that stay behind."""
+
+    travels: State
+    stays: State
 
 
 class HandOff:
     """Writes and reads the sides of one run.
 
     Args:
-        side: as it is before the first step.
+        side: before the first step.
         name: one of HAND_OFFS.
+        optimizer_stays: whether every client keeps its own optimizer's state.
         seed: of the run.
+        start: names the secret that the first weights were drawn from.
     """
 
-    def __init__(self, side: ClientSide, name: str = "fp32", *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        side: ClientSide,
+        name: str = "fp32",
+        *,
+        optimizer_stays: bool = False,
+        seed: int = 0,
+        start: str = "",
+    ) -> None:
         if name not in HAND_OFFS:
             raise ConfigError(unknown_name("hand-off", name, list(HAND_OFFS)))
         self.name = name
+        self.optimizer_stays = optimizer_stays
         self.seed = seed
+        self._start_name = start
+        weights = dict(side.modules.named_parameters())
+        self._fixed = _copies({k: w for k, w in weights.items() if not w.requires_grad})
         self._start: State = {}
-        if self.keeps_residual:
-            self._start = {
-                weight: tensor.detach().clone()
-                for weight, tensor in side.modules.named_parameters()
-                if tensor.ndim > 1
-            }
+        if name == "int8":
+            self._start = _copies(
+                {k: w for k, w in weights.items() if w.requires_grad and w.ndim}
+            )
         self._bytes: dict[int, int] = {}
 
     @property
-    def is_exact(self) -> bool:
-        """Say whether the next client gets the very numbers."""
-        return self.name == "fp32"
+    def is_whole(self) -> bool:
+        """Return whether the next client gets the very state, bit for bit."""
+        return self.name == "fp32" and not self.optimizer_stays and not self._fixed
 
     @property
-    def keeps_residual(self) -> bool:
-        """Say whether something stays with the client that it needs the next time."""
-        return self.name == "int8"
+    def keeps_state(self) -> bool:
+        """Return whether a part of the side stays with the client."""
+        return self.name == "int8" or self.optimizer_stays
 
-    def write(
-        self, state: State, residual: State, *, client: int, step: int
-    ) -> tuple[State, State]:
-        """Return what travels of ``state``, and what stays with the client."""
-        if self.is_exact:
-            return state, {}
+    def bound_to(self, digest: str) -> str:
+        """Return the terms that a hand-off is sealed for, from the contract's digest.
+
+        A change of the weights is worthless, and looks valid, to a client with other
+        first weights: there the seal must not open.
+        """
+        if not (self._start or self._fixed) or not self._start_name:
+            return digest
+        return f"{digest} with first weights {self._start_name}"
+
+    def write(self, state: State, kept: State, *, client: int, step: int) -> Written:
+        """Return the written state, and the part that stays with the client.
+
+        Args:
+            state: of the side.
+            kept: the part that stayed at this client's last hand-off.
+            client: that hands the side on; seeds the rounding, with its step.
+            step: the number of steps that the client has done.
+        """
+        if self.is_whole:
+            return Written(state, {})
         stream = Stream(self.seed, client, step, "hand_off")
         rounding = ROUNDINGS.create("stochastic", stream=stream)
-        written: State = {}
-        left: State = {}
-        for name, tensor in sorted(state.items()):  # the order of the random numbers
+        travels: State = {}
+        stays: State = {}
+        moving = {name: one for name, one in state.items() if name not in self._fixed}
+        for name, tensor in sorted(moving.items()):  # the order of the random numbers
             if name in self._start:
-                change = tensor - self._start[name] + residual.get(name, 0)
-                written[name], written[_SCALES + name], left[name] = _quantised(change)
-            elif tensor.dtype == torch.float32 and tensor.ndim:
-                (written[name],) = FORMATS.create("bf16").write(tensor, rounding)
+                change = tensor - self._start[name] + kept.get(name, 0)
+                travels[name], travels[_SCALES + name], stays[name] = _quantised(change)
+            elif self.optimizer_stays and is_optimizer_state(name):
+                stays[name] = tensor.detach().clone()
+            elif self.name != "fp32" and tensor.dtype == torch.float32 and tensor.ndim:
+                (travels[name],) = FORMATS.create("bf16").write(tensor, rounding)
             else:
-                written[name] = tensor
-        return written, left
+                travels[name] = tensor
+        return Written(travels, stays)
 
-    def read(self, written: State) -> State:
-        """Return the state that was written, up to rounding."""
-        if self.is_exact:
+    def read(self, written: State, kept: State | None = None) -> State:
+        """Return the state that was written, up to rounding.
+
+        Args:
+            written: the tensors that travelled.
+            kept: the part that stayed with the reader at its own last hand-off.
+        """
+        if self.is_whole:
             return written
-        return {
+        arrived = {
             name: self._read(name, tensor, written)
             for name, tensor in written.items()
             if not name.startswith(_SCALES)
         }
+        return {**self._fixed, **arrived, **self.own_optimizer(kept or {})}
+
+    def own_optimizer(self, kept: State) -> State:
+        """Return a copy of the optimizer's state among the tensors that stayed."""
+        return _copies({k: v for k, v in kept.items() if is_optimizer_state(k)})
 
     def size_bytes(self, side: ClientSide) -> int:
-        """Return how long a hand-off of ``side`` is as safetensors.
+        """Return the bytes of a hand-off of ``side`` as safetensors.
 
         It grows once, when the optimizer makes its slots at the first step.
         """
         filled = 0 if side.optimizer is None else len(side.optimizer.state)
         if filled not in self._bytes:
-            written, _ = self.write(side.state(), {}, client=0, step=0)
-            self._bytes[filled] = len(tensors.to_bytes(written))
+            written = self.write(side.state(), {}, client=0, step=0)
+            self._bytes[filled] = len(tensors.to_bytes(written.travels))
         return self._bytes[filled]
 
     def _read(self, name: str, tensor: Tensor, written: State) -> Tensor:
@@ -112,15 +163,26 @@ class HandOff:
         return self._start[name] + change.to(self._start[name].device)
 
 
+def _copies(state: "State | dict[str, nn.Parameter]") -> State:
+    return {name: tensor.detach().clone() for name, tensor in state.items()}
+
+
 def _quantised(change: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return whole numbers, scales, and what they leave out."""
-    numbers, scales = FORMATS.create("int8").write(change, _NEAREST)
+    """Return whole numbers, scales, and the difference to ``change``."""
+    numbers, scales = FORMATS.create("int8").write(_rows(change), _NEAREST)
+    numbers = numbers.reshape(change.shape)
     return numbers, scales, change - _restored(numbers, scales)
 
 
 def _restored(numbers: Tensor, scales: Tensor) -> Tensor:
-    shape = tuple(numbers.shape)
-    return FORMATS.create("int8").read((numbers, scales), shape, _NEAREST)
+    rows = _rows(numbers)
+    change = FORMATS.create("int8").read((rows, scales), tuple(rows.shape), _NEAREST)
+    return change.reshape(numbers.shape)
+
+
+def _rows(tensor: Tensor) -> Tensor:
+    """Return a tensor with a row per scale; a vector, such as a bias, is one row."""
+    return tensor.unsqueeze(0) if tensor.ndim == 1 else tensor
 
 
 _NEAREST = ROUNDINGS.create("nearest", stream=Stream(0))

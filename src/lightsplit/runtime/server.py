@@ -5,10 +5,16 @@
 
 In the vanilla topology the CodeMessage brings the labels, and one exchange does it all.
 Turns are sequential: while a step is open no other may begin, because its update would
-change the weights that the open graph was computed with. Evaluation may go on.
+change the weights of the open graph. Evaluation is allowed in between.
+
+A message that is refused leaves weights, running statistics and optimizer as they were.
+So the reply is written, and everything is checked, before an update is owed. A gradient
+that cannot be computed with undoes its whole step: its graph is used up.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -16,9 +22,9 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from lightsplit import seeding
-from lightsplit.codecs import Code, Layout, TensorSpec
-from lightsplit.errors import ProtocolError
-from lightsplit.formats import Stamp, WireFormats
+from lightsplit.codecs import Code
+from lightsplit.errors import ConfigError, ProtocolError
+from lightsplit.formats import WireFormats
 from lightsplit.protocol import (
     CodeGradient,
     CodeMessage,
@@ -26,21 +32,29 @@ from lightsplit.protocol import (
     OutputMessage,
     Reply,
     Request,
-    detached,
+    StepId,
+    Wire,
 )
-from lightsplit.runtime.backward import backward, gradient_at
+from lightsplit.runtime.magnitudes import (
+    NORM_LIMIT,
+    check_finite,
+    check_norm,
+    check_numbers,
+)
+from lightsplit.runtime.recipe import Pace, Recipe
 from lightsplit.runtime.side import ServerSide
-from lightsplit.runtime.written import check_formats, layout_of
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 
-class _OpenStep(NamedTuple):
+class OpenStep(NamedTuple):
+    """A forward pass whose output gradient has not come."""
+
     client: int
     step: int
     values: Tensor
     output: Tensor
-    buffers: list[Tensor]  # as they were before the forward pass
+    buffers: list[Tensor]  # before the forward pass
 
 
 class Server:
@@ -51,26 +65,44 @@ class Server:
         seed: of the run; must be the clients'.
         loss: of logits and labels (vanilla topology).
         formats: how numbers travel; must be the clients'.
+        norm_limit: the largest number in a code or an output gradient, and the largest
+            norm of the gradient of all weights; anything beyond it is refused.
+        forward_only: whether no gradient is sent: a step is a code and its output, and
+            nothing here is trained.
+        recipe: how gradients become updates; must be the clients'.
+
+    Attributes:
+        pace: of the turn under way, if the steps belong to a run.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         side: ServerSide,
         *,
         seed: int = 0,
         loss: Loss = cross_entropy,
         formats: WireFormats | None = None,
+        norm_limit: float = NORM_LIMIT,
+        forward_only: bool = False,
+        recipe: Recipe | None = None,
     ) -> None:
         self.side = side
         self.seed = seed
         self.loss = loss
-        self.formats = formats or WireFormats(seed=seed)
-        check_formats(self.formats, code=side.codec)
-        self._open: _OpenStep | None = None
-        self._owes_update = False
+        self.norm_limit = norm_limit
+        self.forward_only = forward_only
+        if forward_only:
+            _check_forward_only(side)
+        self.recipe = recipe or Recipe()
+        formats = formats or WireFormats(seed=seed)
+        self.wire = Wire(side.codec, side.output_codec, formats)
+        self.wire.check_readable("code")
+        self._open: OpenStep | None = None
+        self._owed: Callable[[], None] | None = None
+        self.pace: Pace | None = None
 
     def handle(self, request: Request) -> Reply:
-        """Return the reply to a message, with all its effects done."""
+        """Return the reply to a message after all its effects."""
         reply = self.answer(request)
         self.settle()
         return reply
@@ -78,77 +110,88 @@ class Server:
     def answer(self, request: Request) -> Reply:
         """Return the reply to a message, perhaps before the weights are updated.
 
-        A gradient can be on its way while the optimizer works: send the reply, then
-        call ``settle``. The next message waits for it in any case.
+        Send the reply, then call ``settle``: so the gradient travels while the
+        optimizer works. The next message calls ``settle`` in any case.
         """
         self.settle()
         if isinstance(request, OutputGradient):
+            if self.forward_only:
+                raise ProtocolError("no gradient is sent in this run", code="refused")
+            self.side.normalisation.switch_to(request.client)
             return self._backward(request)
-        self._check(request)
-        if not request.is_training:
-            return self._infer(request)
+        self.side.normalisation.switch_to(
+            request.client, is_training=request.is_training
+        )
+        code = self.wire.read_code(request)
+        check_numbers("code", code.values, self.norm_limit)
+        if self.forward_only or not request.is_training:
+            return self._infer(request, code)
+        self._check_free(request)
         if request.labels is not None:
-            return self._whole_step(request, request.labels)
-        return self._forward(request)
+            return self._whole_step(request, code, request.labels)
+        return self._forward(request, code)
 
     def settle(self) -> None:
-        """Update the weights by the last gradient, if that is still owed."""
-        if self._owes_update:
-            self._owes_update = False
-            self.side.update()
+        """Update the weights by the last gradient, if that has not happened yet."""
+        if self._owed is not None:
+            owed, self._owed = self._owed, None
+            owed()
 
     def abandon_step(self) -> None:
-        """Undo an open step whose gradient will not come, running statistics too."""
+        """Undo an open step whose gradient will not come, with running statistics."""
         if self._open is not None:
-            for buffer, before in zip(
-                self.side.buffers, self._open.buffers, strict=True
-            ):
-                buffer.copy_(before)
+            self.side.normalisation.switch_to(self._open.client)
+            self._put_back(self._open.buffers)
             self._open = None
 
-    def _check(self, request: CodeMessage) -> None:
-        plain = self._layout(request)
-        if plain is not None:
-            self.formats.layout(CodeMessage.kind, plain).check(request.code)
-        if request.is_training and self._open is not None:
+    @contextmanager
+    def _undone_if_refused(self, buffers: list[Tensor]) -> Iterator[None]:
+        """Put ``buffers`` back and forget the step if the block raises."""
+        try:
+            yield
+        except BaseException:
+            self._put_back(buffers)
+            self.side.zero_grad()
+            self._open = None
+            raise
+
+    def _put_back(self, buffers: list[Tensor]) -> None:
+        for buffer, before in zip(self.side.buffers, buffers, strict=True):
+            buffer.copy_(before)
+
+    def _check_free(self, request: CodeMessage) -> None:
+        if self._open is not None:
             raise ProtocolError(
                 f"client {request.client} cannot begin step {request.step}: step "
                 f"{self._open.step} of client {self._open.client} is still open"
             )
 
-    def _infer(self, request: CodeMessage) -> OutputMessage:
+    def _infer(self, request: CodeMessage, code: Code) -> OutputMessage:
         self.side.set_training(False)
-        with torch.no_grad():
-            output = self.side.forward(self._read(request))
-        if not self.side.has_tail:  # logits travel as they are
-            stamp = Stamp(OutputMessage.kind, *_key(request), is_training=False)
-            output = self.formats.write(stamp, output)
-        return OutputMessage(*_key(request), output)
+        with torch.no_grad(), self.side.normalisation.unchanged(code.values.shape[0]):
+            output = self.side.forward(code, request.companions)
+        if self.side.has_tail:  # logits travel as they are
+            return OutputMessage(request.client, request.step, output)
+        at = StepId(request.client, request.step, request.is_training)
+        return self.wire.write_output(at, output)
 
-    def _layout(self, request: CodeMessage) -> Layout | None:
-        return layout_of(self.side.codec, request.code.values.shape[0])
-
-    def _read(self, request: CodeMessage) -> Code:
-        stamp = Stamp(request.kind, *_key(request), request.is_training)
-        return self.formats.read(stamp, request.code, self._layout(request))
-
-    def _run(self, request: CodeMessage) -> tuple[Tensor, Code]:
+    def _run(self, request: CodeMessage, code: Code) -> tuple[Tensor, Code]:
         self.side.set_training(True)
-        code = self._read(request)
         values = code.values.detach().requires_grad_()
         with seeding.scope(self.seed, request.client, request.step, "server"):
-            output = self.side.forward(Code(values, code.side))
+            output = self.side.forward(Code(values, code.side), request.companions)
+        check_finite("the output", [output.values])
+        check_finite("running statistics", self.side.statistics)
         return values, output
 
-    def _forward(self, request: CodeMessage) -> OutputMessage:
-        buffers = [buffer.clone() for buffer in self.side.buffers]
-        values, output = self._run(request)
-        self._open = _OpenStep(
-            request.client, request.step, values, output.values, buffers
-        )
-        stamp = Stamp(OutputMessage.kind, *_key(request))
-        written = self.formats.write(stamp, detached(output))
-        return OutputMessage(*_key(request), written)
+    def _forward(self, request: CodeMessage, code: Code) -> OutputMessage:
+        buffers = self._copied_buffers()
+        with self._undone_if_refused(buffers):
+            values, output = self._run(request, code)
+            at = StepId(request.client, request.step)
+            reply = self.wire.write_output(at, output)
+        self._open = OpenStep(*at[:2], values, output.values, buffers)
+        return reply
 
     def _backward(self, request: OutputGradient) -> CodeGradient:
         opened = self._open
@@ -156,41 +199,67 @@ class Server:
             raise ProtocolError(
                 f"step {request.step} of client {request.client} has sent no code"
             )
-        gradient = self._read_gradient(request, opened.output)
-        self._open = None
-        self.side.zero_grad()
-        backward(opened.output, gradient)
-        self._owes_update = True
-        return self._code_gradient(request, opened.values)
-
-    def _read_gradient(self, request: OutputGradient, output: Tensor) -> Tensor:
-        codec, values = self.side.output_codec, TensorSpec(tuple(output.shape))
-        expected = self.formats.gradient_layout(request.kind, codec, values)
-        if not expected.fits(request.written):
-            raise ProtocolError(
-                f"expected an output gradient of {expected}, "
-                f"got {Layout.of(request.written)}"
+        gradient = self.wire.read_output_gradient(request, opened.output)
+        check_numbers("output_gradient", gradient, self.norm_limit)
+        with self._undone_if_refused(opened.buffers):
+            reply = self._differentiated(
+                request,
+                opened.values,
+                partial(torch.autograd.backward, opened.output, gradient),
             )
-        stamp = Stamp(request.kind, *_key(request))
-        return self.formats.read_gradient(stamp, codec, request.written, values)
+        self._open = None
+        return reply
+
+    def _whole_step(
+        self, request: CodeMessage, code: Code, labels: Tensor
+    ) -> CodeGradient:
+        with self._undone_if_refused(self._copied_buffers()):
+            values, output = self._run(request, code)
+            loss = self.loss(output.values, labels)
+            check_finite("the loss", [loss])
+            backward = partial(torch.autograd.backward, loss)
+            return self._differentiated(request, values, backward, loss.item())
+
+    def _differentiated(
+        self,
+        request: Request,
+        values: Tensor,
+        backward: Callable[[], None],
+        loss: float | None = None,
+    ) -> CodeGradient:
+        """Return the reply to the end of a step; from then on an update is owed."""
+        self.side.zero_grad()
+        backward()
+        check_norm("gradient of the weights", self.side.gradients, self.norm_limit)
+        reply = self._code_gradient(request, values, loss)
+        check_finite("the code gradient", [reply.gradient])
+        self._owed = partial(self.recipe.apply, self.side, self.pace, request.step)
+        return reply
+
+    def _copied_buffers(self) -> list[Tensor]:
+        return [buffer.clone() for buffer in self.side.buffers]
 
     def _code_gradient(
         self, request: Request, values: Tensor, loss: float | None = None
     ) -> CodeGradient:
-        stamp = Stamp(CodeGradient.kind, *_key(request))
-        written = self.formats.write_gradient(
-            stamp, self.side.codec, gradient_at(values)
+        at = StepId(request.client, request.step)
+        return self.wire.write_code_gradient(at, _gradient_at(values), loss)
+
+
+def _gradient_at(values: Tensor) -> Tensor:
+    """Return the gradient at a leaf, zeros where the backward pass did not reach it."""
+    return torch.zeros_like(values) if values.grad is None else values.grad
+
+
+def _check_forward_only(side: ServerSide) -> None:
+    """Refuse parts that would stay untrained, and a server that needs labels."""
+    if side.has_tail:
+        raise ConfigError(
+            "without gradients the client needs the labels: topology must be u"
         )
-        return CodeGradient(*_key(request), written.values, loss, written.side)
-
-    def _whole_step(self, request: CodeMessage, labels: Tensor) -> CodeGradient:
-        values, output = self._run(request)
-        loss = self.loss(output.values, labels)
-        self.side.zero_grad()
-        backward(loss)
-        self._owes_update = True
-        return self._code_gradient(request, values, loss.item())
-
-
-def _key(request: Request) -> tuple[int, int]:
-    return request.client, request.step
+    if side.is_trainable:
+        raise ConfigError(
+            "without gradients the server trains nothing: choose a codec whose lift "
+            "has no weights (raw, lightsplit-f, lightsplit-b with lift=fixed) and an "
+            f"output codec without any, got codec {side.codec.name!r}"
+        )

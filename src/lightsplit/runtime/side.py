@@ -1,125 +1,255 @@
 """The modules that one side owns, with their optimizer.
 
-    client side: head, encoder of the front cut; decoder of the back cut, tail
+    client side: head, encoder of the front cut; decoder of the back cut, tail;
+                 objectives
     server side: decoder of the front cut, backbone, encoder of the back cut
                  (and the tail in the vanilla topology)
 
-With shared heads one client side travels from client to client; what travels is
-``state()``. In one process the clients simply hold the same object.
+With shared heads one client side travels from client to client as its ``state()``. In
+one process the clients simply hold the same object.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from lightsplit.codecs import Code, Codec
-from lightsplit.errors import RunError
+from lightsplit.errors import ConfigError, RunError
+from lightsplit.objectives import WeightedObjective
+from lightsplit.runtime import statistics
+from lightsplit.runtime.crossing import SAMPLES, Crossing
+from lightsplit.runtime.precision import Precision
+from lightsplit.runtime.statistics import Statistics
+from lightsplit.splitting import companions_of, run_client
 
 OptimizerFactory = Callable[[Iterable[nn.Parameter]], Optimizer]
 State = dict[str, Tensor]
 
 
 class Side:
-    """Named modules and one optimizer over their trainable parameters."""
+    """Named modules and one optimizer over their trainable parameters.
+
+    Attributes:
+        precision: that head, backbone and tail are computed in.
+    """
 
     def __init__(
-        self, modules: dict[str, nn.Module], optimizer: OptimizerFactory
+        self, modules: dict[str, nn.Module], optimizer: OptimizerFactory | None
     ) -> None:
         self.modules = nn.ModuleDict(modules)
         self._trainable = [p for p in self.modules.parameters() if p.requires_grad]
-        self.optimizer = optimizer(self._trainable) if self._trainable else None
-        self._every = tuple(self.modules.modules())
+        self.is_trainable = bool(self._trainable)
+        self.precision = Precision()
+        self.optimizer: Optimizer | None = None
+        if optimizer is not None and self.is_trainable:
+            self.optimizer = optimizer(self._trainable)
+        self._full_rates = [group["lr"] for group in self._groups]
+        self._held: list[Tensor | None] = []
         self._kept = _kept_buffers(self.modules)
+        self._statistics = [
+            (module, name)
+            for module, name in self._kept
+            if bool(getattr(module, name).isfinite().all())  # a mask may hold -inf
+        ]
 
     @property
     def buffers(self) -> list[Tensor]:
-        """The running statistics and the like: what a forward pass may change."""
+        """Running statistics and the like: a forward pass may change them."""
         return [getattr(module, name) for module, name in self._kept]
+
+    @property
+    def statistics(self) -> list[Tensor]:
+        """Those of the buffers that were finite before training, and must stay so."""
+        return [getattr(module, name) for module, name in self._statistics]
+
+    def check_finite(self) -> None:
+        """Raise if training has left a weight or a statistic that is not finite."""
+        for tensor in (*self.modules.parameters(), *self.statistics):
+            if not bool(tensor.isfinite().all()):
+                raise RunError(
+                    "the weights are no longer finite, so they are not saved; resume "
+                    "from the last checkpoint with a lower learning rate"
+                )
 
     def set_training(self, is_training: bool) -> None:
         """Put every module into training or evaluation mode."""
-        if any(module.training is not is_training for module in self._every):
-            self.modules.train(is_training)
+        self.modules.train(is_training)
 
     def zero_grad(self) -> None:
         """Forget the gradients of the last step."""
-        # The optimizer's own method does this too, in 30 times the time.
         for parameter in self._trainable:
             parameter.grad = None
 
-    def update(self) -> None:
-        """Change the weights by the gradients at hand."""
-        if self.optimizer is not None:
+    @property
+    def gradients(self) -> list[Tensor]:
+        """The gradients at hand."""
+        return [p.grad for p in self._trainable if p.grad is not None]
+
+    def hold_gradients(self, *, begins: bool) -> None:
+        """Add the gradients at hand to those of the steps before; nothing is updated.
+
+        Args:
+            begins: whether the step is the first of a group; earlier gradients, as of
+                a turn that was left, are forgotten.
+        """
+        own = [None if p.grad is None else p.grad.clone() for p in self._trainable]
+        self._held = own if begins or not self._held else _sums(self._held, own)
+
+    def set_rate(self, share: float) -> None:
+        """Set the learning rate to a share of the one the optimizer was made with."""
+        for group, full in zip(self._groups, self._full_rates, strict=True):
+            group["lr"] = full * share
+
+    def update(self, *, group: int = 1, clip: float | None = None) -> None:
+        """Change the weights by the gradients at hand.
+
+        Args:
+            group: how many steps share this update; it takes their mean gradient.
+            clip: the largest norm of the gradient.
+        """
+        if self.optimizer is None:
+            return
+        if group == 1 and clip is None:
             self.optimizer.step()
+            return
+        own = [parameter.grad for parameter in self._trainable]
+        sums = _sums(self._held, own) if group > 1 and self._held else own
+        for parameter, total in zip(self._trainable, sums, strict=True):
+            parameter.grad = None if total is None else total / group
+        if clip is not None:
+            nn.utils.clip_grad_norm_(self._trainable, clip)
+        self.optimizer.step()
+        self._held = []
+        for parameter, gradient in zip(self._trainable, own, strict=True):
+            parameter.grad = gradient  # a detector reads the step's own
+
+    @property
+    def _groups(self) -> list[dict[str, Any]]:
+        return [] if self.optimizer is None else self.optimizer.param_groups
 
     def state(self) -> State:
         """Return weights, buffers and optimizer state under flat names."""
         weights = dict(self.modules.state_dict())
         return {**weights, **_optimizer_tensors(self.optimizer)}
 
+    def load_optimizer(self, state: State) -> None:
+        """Load the optimizer's part of a state; without one it starts anew."""
+        if self.optimizer is not None:
+            _load_optimizer(self.optimizer, state)
+
     def load(self, state: State) -> None:
-        """Take over a state that ``state()`` of an equal side returned."""
-        weights = {k: v for k, v in state.items() if not k.startswith(_PREFIX)}
+        """Load a state that ``state()`` of an equal side returned."""
+        weights = {k: v for k, v in state.items() if not is_optimizer_state(k)}
         try:
             self.modules.load_state_dict(weights)
-            if self.optimizer is not None:
-                _load_optimizer(self.optimizer, state)
+            self.load_optimizer(state)
         except (RuntimeError, ValueError) as error:
             reason = " ".join(str(error).split())
             raise RunError(f"the state does not fit these modules: {reason}") from error
 
 
 class ClientSide(Side):
-    """What the client runs: head and encoder, and in the U-shape decoder and tail."""
+    """The client's modules: head and encoder, and in the U-shape decoder and tail.
+
+    Args:
+        head: the model up to the front cut.
+        tail: the model from the back cut on; None where it is the server's (vanilla).
+        codec: of the front cut.
+        optimizer: makes an optimizer over parameters; None where the caller has one.
+        output_codec: of the back cut; None where outputs are sent whole.
+        objectives: terms that the client adds to its loss.
+    """
 
     def __init__(
         self,
         head: nn.Module,
         tail: nn.Module | None,
         codec: Codec,
-        optimizer: OptimizerFactory,
+        optimizer: OptimizerFactory | None = None,
         *,
         output_codec: Codec | None = None,
+        objectives: Sequence[WeightedObjective] = (),
     ) -> None:
         modules: dict[str, nn.Module] = {"head": head, "encoder": codec.encoder}
         if tail is not None:
             modules["tail"] = tail
         if output_codec is not None:
             modules["decoder"] = output_codec.decoder
+        if objectives:
+            modules["objectives"] = _by_name(objectives)
+        for weighted in objectives:
+            weighted.check(codec, has_tail=tail is not None)
         super().__init__(modules, optimizer)
         self.codec = codec
         self.output_codec = output_codec
-        # By attribute as well: each look into a ModuleDict is a call, felt in a step.
-        self._head, self._encoder = head, codec.encoder
-        self._decoder = None if output_codec is None else output_codec.decoder
-        self._tail = tail
+        self.objectives = tuple(objectives)
 
-    def encode(self, inputs: Tensor) -> Code:
+    def encode(self, inputs: Any) -> Code:
         """Return the code of a batch of inputs."""
-        code: Code = self._encoder(self._head(inputs))
+        code: Code = self.modules["encoder"](self.activate(inputs))
         return code
 
-    def decode(self, output: Code) -> Tensor:
-        """Return the logits for what the server sent."""
-        if self._decoder is not None:
-            decoded = self._decoder(output)
-        else:
-            # The output is a leaf here; a tail that starts in place may not touch it.
-            decoded = output.values.clone()
-        logits: Tensor = decoded if self._tail is None else self._tail(decoded)
-        return logits
+    def activate(self, inputs: Any) -> Any:
+        """Return the head's activation for a batch of inputs."""
+        return self.precision.call(self.modules["head"], inputs)
+
+    def disturb(self, code: Code) -> Code:
+        """Return the code as the objectives want it to be sent."""
+        for objective, weight in self.objectives:
+            code = objective.disturb(code) if weight else code
+        return code
+
+    def run(self, inputs: Any, exchange: Callable[[Tensor], Tensor]) -> Any:
+        """Return the model's output; ``exchange`` turns activation into output."""
+        head, tail = self.modules["head"], self.modules["tail"]
+        exact = self.precision.exact(exchange)
+        return self.precision.call(run_client, head, tail, exact, inputs)
+
+    def companions(self, inputs: Any) -> tuple[Tensor, ...]:
+        """Return the inputs that the server gets as they are."""
+        return companions_of(self.modules["head"], inputs)
+
+    def lift(self, output: Code) -> Tensor:
+        """Return what the tail takes, for an output of the server."""
+        if "decoder" in self.modules:
+            decoded: Tensor = self.modules["decoder"](output)
+            return decoded
+        return output.values.clone()  # a tail in place must not write into the message
+
+    def decode(self, output: Code) -> Any:
+        """Return the logits for an output of the server."""
+        lifted = self.lift(output)
+        if not self.has_tail:
+            return lifted
+        return self.precision.call(self.modules["tail"], lifted)
 
     @property
     def has_tail(self) -> bool:
-        """Say whether the tail, and with it the labels, is the client's (U-shape)."""
-        return self._tail is not None
+        """Return whether the client has the tail and the labels (U-shape)."""
+        return "tail" in self.modules
 
 
 class ServerSide(Side):
-    """What the server runs: decoder and backbone, and in the vanilla case the tail."""
+    """The server's modules: decoder and backbone, and in the vanilla case the tail.
 
-    def __init__(
+    Args:
+        backbone: the model between the cuts.
+        codec: of the front cut.
+        optimizer: makes an optimizer over parameters.
+        tail: the model from the back cut on, where it is the server's (vanilla).
+        output_codec: of the back cut; None where outputs are sent whole.
+        freeze_backbone: whether only the parts around the backbone are trained.
+        normalisation: whose running statistics are used, one of ``statistics.KINDS``.
+        crossing: what crosses at the cuts.
+
+    Attributes:
+        normalisation: the running statistics of the normalisation layers.
+    """
+
+    def __init__(  # noqa: PLR0913
         self,
         backbone: nn.Module,
         codec: Codec,
@@ -128,7 +258,10 @@ class ServerSide(Side):
         tail: nn.Module | None = None,
         output_codec: Codec | None = None,
         freeze_backbone: bool = False,
+        normalisation: str = "shared",
+        crossing: Crossing = SAMPLES,
     ) -> None:
+        self.crossing = crossing
         modules = {"decoder": codec.decoder, "backbone": backbone}
         if tail is not None:
             modules["tail"] = tail
@@ -140,37 +273,59 @@ class ServerSide(Side):
         super().__init__(modules, optimizer)
         self.codec = codec
         self.output_codec = output_codec
-        self._decoder, self._backbone = codec.decoder, backbone
-        self._tail = tail
-        self._encoder = None if output_codec is None else output_codec.encoder
+        self.normalisation = Statistics(self.modules, normalisation)
 
     @property
     def has_tail(self) -> bool:
-        """Say whether the tail, and with it the labels, is the server's (vanilla)."""
-        return self._tail is not None
+        """Return whether the server has the tail and the labels (vanilla)."""
+        return "tail" in self.modules
 
     def set_training(self, is_training: bool) -> None:
-        """As for any side; a frozen backbone keeps its running statistics too."""
+        """Do as for any side; a frozen backbone keeps its running statistics too."""
         super().set_training(is_training)
+        self.normalisation.set_modes()
         if self.is_frozen:
-            self._backbone.eval()
+            self.modules["backbone"].eval()
 
-    def forward(self, code: Code) -> Code:
-        """Return the output for a code."""
-        output = self._backbone(self._decoder(code))
-        if self._tail is not None:
-            output = self._tail(output)
-        if self._encoder is not None:
-            encoded: Code = self._encoder(output)
+    def state(self) -> State:
+        """Do as for any side, and add the statistics of every client."""
+        return {**super().state(), **self.normalisation.state()}
+
+    def load(self, state: State) -> None:
+        """Do as for any side, with the statistics of every client."""
+        own = {k: v for k, v in state.items() if k.startswith(statistics.PREFIX)}
+        self.normalisation.before_load()
+        super().load({k: v for k, v in state.items() if k not in own})
+        self.normalisation.load(own)
+
+    def forward(self, code: Code, companions: Sequence[Tensor] = ()) -> Code:
+        """Return the output for a code and what crossed with it."""
+        lifted = self.modules["decoder"](code)
+        activation, shared = self.crossing.received(lifted, companions)
+        given = (activation, shared) if shared else (activation,)
+        output = self.precision.call(self.modules["backbone"], *given)
+        if isinstance(output, Tensor) and output.dtype in _HALVES:  # by autocast
+            output = output.float()
+        output = self.crossing.answered(output, companions)
+        if self.has_tail:
+            output = self.precision.call(self.modules["tail"], output)
+        if "encoder" in self.modules:
+            encoded: Code = self.modules["encoder"](output)
             return encoded
         return Code(output)
 
 
 _PREFIX = "optimizer."
+_HALVES = (torch.bfloat16, torch.float16)
+
+
+def is_optimizer_state(name: str) -> bool:
+    """Return whether a name in a side's ``state()`` is the optimizer's."""
+    return name.startswith(_PREFIX)
 
 
 def _kept_buffers(modules: nn.ModuleDict) -> list[tuple[nn.Module, str]]:
-    """Return where the buffers are that a state has; a fixed projection is none."""
+    """Return the places of the buffers that belong to the state of a side."""
     kept = modules.state_dict().keys()
     return [
         (module, name)
@@ -178,6 +333,29 @@ def _kept_buffers(modules: nn.ModuleDict) -> list[tuple[nn.Module, str]]:
         for name, _ in module.named_buffers(recurse=False)
         if f"{path}.{name}" in kept
     ]
+
+
+def _sums(
+    held: Sequence[Tensor | None], own: Sequence[Tensor | None]
+) -> list[Tensor | None]:
+    """Return the sum of two gradients of each parameter, either of which may lack."""
+    return [
+        a if b is None else b if a is None else a + b
+        for a, b in zip(held, own, strict=True)
+    ]
+
+
+def _by_name(objectives: Sequence[WeightedObjective]) -> nn.ModuleDict:
+    names = [weighted.objective.name for weighted in objectives]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(
+            f"expected each objective once, got {', '.join(twice)} more than once; "
+            "add up its weights"
+        )
+    return nn.ModuleDict(
+        {weighted.objective.name: weighted.objective for weighted in objectives}
+    )
 
 
 def _optimizer_tensors(optimizer: Optimizer | None) -> State:
@@ -194,7 +372,7 @@ def _optimizer_tensors(optimizer: Optimizer | None) -> State:
 def _load_optimizer(optimizer: Optimizer, state: State) -> None:
     slots: dict[int, dict[str, Tensor]] = {}
     for key, value in state.items():
-        if key.startswith(_PREFIX):
+        if is_optimizer_state(key):
             index, name = key.removeprefix(_PREFIX).split(".", 1)
             slots.setdefault(int(index), {})[name] = value
     groups = optimizer.state_dict()["param_groups"]

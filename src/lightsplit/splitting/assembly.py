@@ -1,101 +1,63 @@
-"""Makes the modules of the parts from a plan.
+"""Builds a part: a copy of the model that holds the part's own modules and states.
 
-The parts hold the model's own modules and parameters under the model's own names. Two
-things are copied, so that a part's mode is its own: flags, and modules without state
-that more than one part uses.
+The copy has the model's own code and names. Modules that run only in the part are the
+model's own; others are stand-ins. Parameters and saved buffers of opened modules that
+belong to another part are blanks: zeros that are not saved.
 """
 
 import copy
-from collections.abc import Iterable
-from typing import Any
+import types
+from typing import Any, NamedTuple
 
-from torch import Tensor, fx, nn
+import torch
+from torch import nn
 
-from lightsplit.splitting import sequential
-from lightsplit.splitting.cuts import Plan, read_by
-from lightsplit.splitting.graphs import Trace
-from lightsplit.splitting.modes import ModeFlag
-
-_CLASS_NAMES = ("Head", "Backbone", "Tail")
+from lightsplit.splitting.modules import ModuleNames
+from lightsplit.splitting.plans import Fate, Plan
+from lightsplit.splitting.stand_ins import StandIn
 
 
-def assemble(plan: Plan) -> list[nn.Module]:
-    """Return the parts in order."""
-    taken: set[int] = set()
-    parts: list[nn.Module] = []
-    for index, nodes in enumerate(plan.members):
-        attributes = _own(read_by(plan.trace, nodes), taken)
-        if plan.trace.is_chain:
-            part: nn.Module = sequential.nest(attributes)
-        else:
-            part = _PartModule(attributes, _graph(plan, index), _CLASS_NAMES[index])
-            _hide(part, _unsaved(plan.trace, attributes))
-        _set_modes(part, plan.trace.model)
-        parts.append(part)
-    return parts
+class Tree(NamedTuple):
+    """The modules of a part, and the states that are blanks in it with their users."""
+
+    root: nn.Module
+    blanks: dict[str, frozenset[int]]
 
 
-class _PartModule(fx.GraphModule):
-    """A graph module whose copies also leave unsaved tensors out of the state."""
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> fx.GraphModule:
-        copied = super().__deepcopy__(memo)
-        saved = self.state_dict()
-        _hide(copied, (name for name, _ in self.named_buffers() if name not in saved))
-        return copied
-
-
-def _own(attributes: dict[str, Any], taken: set[int]) -> dict[str, Any]:
-    own = {
-        target: copy.deepcopy(value)
-        if isinstance(value, ModeFlag) or id(value) in taken
-        else value
-        for target, value in attributes.items()
+def assemble(model: nn.Module, plan: Plan, part: int) -> Tree:
+    """Return the modules of one part."""
+    memo: dict[int, Any] = {
+        id(state): state for state in model.state_dict(keep_vars=True).values()
     }
-    taken |= {id(each) for each in attributes.values() if isinstance(each, nn.Module)}
-    return own
+    opened = []
+    for path, fate in plan.fates[part].items():
+        module = model.get_submodule(path)
+        if fate is Fate.KEPT:
+            memo[id(module)] = module
+        elif fate is Fate.STOOD_IN:
+            memo[id(module)] = StandIn(module, path, plan.results.get(path))
+        else:
+            opened.append(path)
+    root: nn.Module = copy.deepcopy(model, memo)
+    names = ModuleNames(model)
+    blanks = {}
+    for name, first in names.first_states.items():
+        users = plan.states.get(first, frozenset())
+        if name.rpartition(".")[0] in opened and part not in users:
+            blanks[name] = users
+            _blank(root, name)
+    return Tree(root, blanks)
 
 
-def _graph(plan: Plan, index: int) -> fx.Graph:
-    graph = fx.Graph()
-    copies: dict[fx.Node, fx.Node] = {}
-
-    def local(node: fx.Node) -> fx.Node:
-        if node not in copies:
-            copies[node] = graph.node_copy(node, local)
-        return copies[node]
-
-    if index > 0:
-        entry = plan.crossings[index - 1]
-        copies[entry] = graph.placeholder(entry.name)
-    for node in plan.members[index]:
-        local(node)
-    if index < len(plan.crossings):
-        graph.output(local(plan.crossings[index]))
-    return graph
+def give_class(root: nn.Module, kind: type[nn.Module]) -> None:
+    """Make ``root`` an object of ``kind`` that keeps all methods of its own class."""
+    root.__class__ = types.new_class(kind.__name__, (kind, type(root)))
 
 
-def _unsaved(trace: Trace, attributes: dict[str, Any]) -> list[str]:
-    saved = trace.model.state_dict()
-    return [
-        target
-        for target, value in attributes.items()
-        if isinstance(value, Tensor) and target not in saved
-    ]
-
-
-def _hide(part: nn.Module, names: Iterable[str]) -> None:
-    """Keep the buffers called ``names`` out of the state dict."""
-    for name in list(names):
-        parent, _, field = name.rpartition(".")
-        holder = part.get_submodule(parent)
-        tensor = getattr(holder, field)
-        delattr(holder, field)
-        holder.register_buffer(field, tensor, persistent=False)
-
-
-def _set_modes(part: nn.Module, model: nn.Module) -> None:
-    """Give the containers that were made anew the modes of the model's own."""
-    modes = {name: module.training for name, module in model.named_modules()}
-    for name, module in part.named_modules():
-        module.training = modes.get(name, module.training)
+def _blank(root: nn.Module, name: str) -> None:
+    path, _, field = name.rpartition(".")
+    holder = root.get_submodule(path)
+    state = getattr(holder, field)
+    delattr(holder, field)
+    zeros = torch.zeros((), dtype=state.dtype, device=state.device)
+    holder.register_buffer(field, zeros.expand(state.shape), persistent=False)

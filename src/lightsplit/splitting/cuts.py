@@ -1,28 +1,29 @@
-"""Where a model is cut, and what crosses there.
+"""Where a cut lies in a trace, and who has which value.
 
     input ─► head … head_until │ … backbone … │ tail_from … tail ─► output
-                           front cut      back cut
+             segment 0         │  segment 1   │ segment 2
 
-The nodes of the graph go to the parts by the order of execution. Parameters, buffers
-and constants go with the node that uses them. Taking one value out of a tuple that a
-module returns goes with that module, so that a tensor crosses and not the tuple.
+Both parties run the model's own code, and each has the real modules of its own segments
+only. So a value is right at a party if everything that it was made from is: inputs that
+the party has, its own parameters, constants, and the one tensor that it received.
 """
 
-import operator
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from torch import Tensor, fx, nn
+from functools import cached_property
+from typing import Literal
 
 from lightsplit.errors import SplitError
-from lightsplit.splitting.graphs import Trace
+from lightsplit.splitting.traces import Call, Op, Trace, Value
 
 Argument = Literal["head_until", "tail_from"]
+HEAD, BACKBONE, TAIL = range(3)
+NO_TAIL = Call("", start=math.inf, stop=math.inf)
 
 
 class CutRefusedError(SplitError):
-    """One of the two cuts is not possible; ``argument`` says which."""
+    """One of the two cuts is not possible; ``argument`` names it."""
 
     def __init__(self, argument: Argument, path: str, reason: str) -> None:
         super().__init__(f"cannot cut at {argument}={path!r}: {reason}")
@@ -31,157 +32,233 @@ class CutRefusedError(SplitError):
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Which nodes go to which part, and which one value crosses each cut."""
+class Place:
+    """The names of the two cuts, and of the inputs that the server gets as well."""
+
+    head_until: str
+    tail_from: str | None
+    share: tuple[str, ...] = ()
+
+    def refused(self, segment: int, reason: str) -> CutRefusedError:
+        """Return the refusal of the cut where ``segment`` begins."""
+        if segment == TAIL and self.tail_from is not None:
+            return CutRefusedError("tail_from", self.tail_from, reason)
+        return CutRefusedError("head_until", self.head_until, reason)
+
+    def tail_too_early(self) -> CutRefusedError:
+        """Return the refusal of a tail that does not come after the head."""
+        last = repr(self.head_until)
+        reason = f"the tail must start after the head's last module, {last}"
+        return self.refused(TAIL, reason)
+
+    def check_nesting(self) -> None:
+        """Refuse a tail that starts in the head's last module, or that contains it."""
+        head, tail = f"{self.head_until}.", f"{self.tail_from}."
+        if self.tail_from and (head.startswith(tail) or tail.startswith(head)):
+            raise self.tail_too_early()
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A trace in three segments.
+
+    Attributes:
+        trace: of one forward pass.
+        place: of the cuts.
+        front: the call that ends the head.
+        back: the call that starts the tail; NO_TAIL if the backbone runs to the end.
+    """
 
     trace: Trace
-    members: list[list[fx.Node]]
-    crossings: list[fx.Node]
+    place: Place
+    front: Call
+    back: Call
 
+    @property
+    def has_tail(self) -> bool:
+        """Whether there is a tail."""
+        return self.back is not NO_TAIL
 
-def plan(trace: Trace, head_until: str, tail_from: str | None) -> Plan:
-    """Return how to cut ``trace``, or raise ``CutRefusedError`` with the reason."""
-    nodes = list(trace.graph.nodes)
-    head = nodes.index(_find_call(trace, "head_until", head_until))
-    starts = [head + 1]
-    cuts: list[tuple[Argument, str]] = [("head_until", head_until)]
-    if tail_from is not None:
-        tail = nodes.index(_find_call(trace, "tail_from", tail_from))
-        if tail <= head:
-            raise _tail_too_early(head_until, tail_from)
-        starts.append(tail)
-        cuts.append(("tail_from", tail_from))
-    part_of = _assign(trace, nodes, starts)
-    members: list[list[fx.Node]] = [[] for _ in range(len(starts) + 1)]
-    for node, part in part_of.items():
-        members[part].append(node)
-    if not any(node.op.startswith("call_") for node in members[1]):
-        raise CutRefusedError(*cuts[-1], "nothing is left for the backbone")
-    crossings = [
-        _one_crossing(trace, part_of, part, cut) for part, cut in enumerate(cuts, 1)
-    ]
-    result = Plan(trace, members, crossings)
-    _refuse_tied_state(result, cuts)
-    return result
+    def segment(self, position: float) -> int:
+        """Return the segment that a position lies in."""
+        if position <= self.front.stop:
+            return HEAD
+        return BACKBONE if position < self.back.start else TAIL
 
+    def segments(self, call: Call) -> set[int]:
+        """Return the segments that a call lies in."""
+        return set(range(self.segment(call.start), self.segment(call.stop) + 1))
 
-def read_by(trace: Trace, nodes: list[fx.Node]) -> dict[str, Any]:
-    """Return the modules and tensors that ``nodes`` call or read, by their targets."""
-    called = [node for node in nodes if node.op == "call_module"]
-    read = (each for node in nodes for each in node.all_input_nodes)
-    used = [*called, *filter(trace.is_floating, read)]
-    return {str(node.target): trace.attribute(str(node.target)) for node in used}
+    def made_in(self, value: Value) -> int:
+        """Return the segment that made a value; inputs are made in the head."""
+        op = self.trace.makers.get(value)
+        return HEAD if op is None else self.segment(op.at)
 
+    def right(
+        self,
+        own: Iterable[int] = (),
+        inputs: Iterable[str] = (),
+        received: Iterable[Value] = (),
+        since: float = math.inf,
+    ) -> set[Value]:
+        """Return the values that are right at a party.
 
-def state_of(attributes: dict[str, Any]) -> dict[int | str, str]:
-    """Return the names of all that must be kept and trained, by identity."""
-    state: dict[int | str, str] = {}
-    for target, value in attributes.items():
-        if isinstance(value, nn.Module):
-            named = value.state_dict(prefix=f"{target}.", keep_vars=True)
-        else:
-            named = {target: value}
-        for name, each in named.items():
-            state[id(each) if isinstance(each, Tensor) else name] = name
-    return state
+        Args:
+            own: the segments whose parameters and random numbers the party has.
+            inputs: names of the inputs that it has.
+            received: values that it receives.
+            since: the position of receiving them.
+        """
+        own, waiting = set(own), set(received)
+        found = set(self.trace.constants)
+        found |= {self.trace.inputs[name] for name in inputs}
+        for op in self.trace.ops:
+            if waiting and op.at > since:
+                found |= waiting
+                waiting = set()
+            is_open = not (op.states or op.is_random)
+            is_possible = is_open or self.segment(op.at) in own
+            if is_possible and found.issuperset(op.reads):
+                found.update(op.makes)
+        return found | waiting
 
+    @cached_property
+    def common(self) -> set[Value]:
+        """The values that both parties make by themselves."""
+        return self.right(inputs=self.place.share)
 
-def tied_state(states: list[dict[int | str, str]]) -> Iterator[tuple[int, str]]:
-    """Yield each part and name whose state an earlier part holds as well."""
-    seen: dict[int | str, str] = {}
-    for part, state in enumerate(states):
-        for key, name in state.items():
-            if key in seen:
-                first = seen[key]
-                yield part, repr(name) if first == name else f"{first!r} as {name!r}"
-        seen |= state
+    @cached_property
+    def at_server(self) -> set[Value]:
+        """The values that are right at the server, if all of the front cut arrives."""
+        inputs, front = self.place.share, self.front
+        return self.right((BACKBONE,), inputs, front.gives, front.stop)
 
+    @cached_property
+    def at_client(self) -> set[Value]:
+        """The values that are right at the client, once it has the output."""
+        received = [self.output] if self.has_tail else []
+        own, inputs = (HEAD, TAIL), self.trace.inputs
+        return self.right(own, inputs, received, self.back.start)
 
-def _find_call(trace: Trace, argument: Argument, path: str) -> fx.Node:
-    calls = [
-        node
-        for node in trace.graph.nodes
-        if node.op == "call_module" and not trace.is_floating(node)
-    ]
-    module = trace.model.get_submodule(path)
-    found: list[fx.Node] = [node for node in calls if node.target == path] or [
-        node for node in calls if trace.attribute(str(node.target)) is module
-    ]
-    if not found:
-        raise CutRefusedError(argument, path, "the forward pass never calls it")
-    if len(found) > 1:
-        reason = f"the forward pass calls it {len(found)} times"
-        raise CutRefusedError(argument, path, reason)
-    return found[0]
+    @cached_property
+    def at_tail(self) -> set[Value]:
+        """The values that are right where nothing but the tail and its input is."""
+        return self.right((TAIL,), (), [self.output], self.back.start)
 
+    @cached_property
+    def output(self) -> Value:
+        """The one value that crosses the back cut."""
+        made = [
+            value
+            for value in dict.fromkeys(self.back.takes)
+            if self.made_in(value) == BACKBONE
+        ]
+        alone = self.right((HEAD, TAIL), self.trace.inputs)
+        foreign = [value for value in made if value not in alone] or made
+        if not foreign:
+            raise self.place.refused(TAIL, "no module is left for the backbone")
+        if len(foreign) > 1:
+            names = [self.trace.describe(value, self.back.start) for value in foreign]
+            raise self.place.refused(TAIL, several(names))
+        return foreign[0]
 
-def _tail_too_early(head_until: str, tail_from: str) -> CutRefusedError:
-    reason = f"the tail must start after the head's last module, {head_until!r}"
-    return CutRefusedError("tail_from", tail_from, reason)
+    @property
+    def results(self) -> list[Value]:
+        """What the server has to make."""
+        return [self.output] if self.has_tail else list(self.trace.outputs)
 
+    def entering(
+        self, targets: Iterable[Value], segment: int, right: set[Value]
+    ) -> Iterator[tuple[Value, Op | None]]:
+        """Yield what ``targets`` need of earlier segments, and what reads it there.
 
-def refuse_nested(head_until: str, tail_from: str) -> None:
-    """Refuse a tail that starts inside the head's last module, or around it."""
-    head, tail = f"{head_until}.", f"{tail_from}."
-    if head.startswith(tail) or tail.startswith(head):
-        raise _tail_too_early(head_until, tail_from)
+        Values that are ``right`` without crossing are left out. What the model returns
+        is read by no operation.
+        """
+        seen = set[Value]()
+        waiting: list[tuple[Value, Op | None]] = [(value, None) for value in targets]
+        while waiting:
+            value, reader = waiting.pop(0)
+            if value in seen or value in right:
+                continue
+            seen.add(value)
+            if self.made_in(value) < segment:
+                yield value, reader
+            else:
+                op = self.trace.makers[value]
+                waiting.extend((read, op) for read in op.reads)
 
+    @cached_property
+    def activation(self) -> Value:
+        """The value at the front cut that the server needs."""
+        needed = dict(self.entering(self.results, BACKBONE, self.common))
+        return next(value for value in self.front.gives if value in needed)
 
-def _assign(
-    trace: Trace, nodes: list[fx.Node], starts: list[int]
-) -> dict[fx.Node, int]:
-    part_of: dict[fx.Node, int] = {}
-    for position, node in enumerate(nodes):
-        if trace.is_floating(node):
-            continue
-        if node.op == "placeholder":
-            part_of[node] = 0
-        elif _unpacks(node):
-            part_of[node] = part_of[node.all_input_nodes[0]]
-        else:
-            part_of[node] = sum(position >= start for start in starts)
-    return part_of
+    @property
+    def reads_activation_on(self) -> bool:
+        """Whether the client goes on with the activation, as in a skip to the tail."""
+        if not self.has_tail:
+            return False
+        wanted = list(self.trace.outputs)
+        for op in self.trace.ops:
+            if op.decides and self.segment(op.at) != HEAD:
+                wanted.extend(op.reads)
+        return self.activation in dict(self.entering(wanted, BACKBONE, {self.output}))
 
+    @property
+    def reads_output_on(self) -> bool:
+        """Whether the tail goes on with the server's output after its first module."""
+        readers = [op for op in self.trace.ops if self.output in op.reads]
+        is_read = any(op.at > self.back.stop for op in readers)
+        return is_read or self.output in self.trace.outputs
 
-def _unpacks(node: fx.Node) -> bool:
-    """Return whether ``node`` takes one item of a tuple that a module returned."""
+    @property
+    def tail_needs(self) -> str:
+        """What the tail needs besides the output; empty if nothing."""
+        if not self.has_tail:
+            return ""
+        found = self.entering(self.trace.outputs, TAIL, self.at_tail)
+        names = (self.trace.describe(value, self.back.start) for value, _ in found)
+        return next(names, "")
 
-    def takes_item(user: fx.Node) -> bool:
-        return user.target is operator.getitem and isinstance(user.args[1], int)
+    def end_of(self, part: int) -> float:
+        """Return the position at which a part stops to run the model's code."""
+        if part == BACKBONE:
+            return self.back.start
+        return math.inf if self.has_tail else self.front.stop
 
-    if not takes_item(node):
-        return False
-    source = node.all_input_nodes[0]
-    return source.op == "call_module" and all(map(takes_item, source.users))
-
-
-def _one_crossing(
-    trace: Trace, part_of: dict[fx.Node, int], part: int, cut: tuple[Argument, str]
-) -> fx.Node:
-    crossing = [
-        node
-        for node, made_in in part_of.items()
-        if made_in < part and any(part_of[user] >= part for user in node.users)
-    ]
-    if len(crossing) == 1:
-        return crossing[0]
-    if not crossing:
-        raise CutRefusedError(*cut, "nothing that is computed before is used after it")
-    names = ", ".join(trace.describe(node) for node in crossing)
-    reason = f"{len(crossing)} values cross there and only one may: {names}"
-    raise CutRefusedError(*cut, reason)
-
-
-def _refuse_tied_state(result: Plan, cuts: list[tuple[Argument, str]]) -> None:
-    saved = set(result.trace.model.state_dict())
-    states = [
-        {
-            key: name
-            for key, name in state_of(read_by(result.trace, nodes)).items()
-            if name in saved
+    def makes_for(self, part: int) -> set[str]:
+        """Return the modules elsewhere that make what a part has to make itself."""
+        own = {part} if part != HEAD else {HEAD, TAIL}
+        right = {HEAD: self.at_client, BACKBONE: self.common}.get(part)
+        right = self.at_tail if right is None else right
+        read = {v for op in self.trace.ops if self._runs(op, own) for v in op.reads}
+        if (part == BACKBONE) != self.has_tail:  # the part that returns them
+            read |= set(self.trace.outputs)
+        wanted = (read & right) - ({self.output} if self.has_tail else set())
+        makers = [
+            op
+            for op in self.trace.ops
+            if not self._runs(op, own) and not wanted.isdisjoint(op.makes)
+        ]
+        return {
+            call.path
+            for call in self.trace.calls
+            if any(call.start < op.at < call.stop for op in makers)
         }
-        for nodes in result.members
-    ]
-    for part, names in tied_state(states):
-        reason = f"the parts on both sides use {names}, and tied state cannot be cut"
-        raise CutRefusedError(*cuts[part - 1], reason)
+
+    def _runs(self, op: Op, own: set[int]) -> bool:
+        return self.segment(op.at) in own
+
+
+def several(names: list[str]) -> str:
+    """Return that too much crosses a cut."""
+    listed = ", ".join(names)
+    if len(names) == 1:
+        return f"{listed} would cross there, and the tensor at the cut would not"
+    return f"{len(names)} values cross there and only one may: {listed}"
+
+
+def shared_state(names: str) -> str:
+    """Return why parts of both sides cannot use the same state."""
+    return f"the parts on both sides use {names}, and shared state cannot be cut"

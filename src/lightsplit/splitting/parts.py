@@ -4,27 +4,28 @@ import copy
 from collections import OrderedDict
 from dataclasses import dataclass
 from itertools import chain
-from typing import Self
+from typing import Any, Self
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from lightsplit.errors import SplitError
-from lightsplit.splitting.cuts import state_of, tied_state
-from lightsplit.splitting.sequential import nest
+from lightsplit.splitting.running import Part, companions_of
+from lightsplit.splitting.sequential import nest, state_of, tied_state
+from lightsplit.splitting.stand_ins import StandIn
 
 
 @dataclass(frozen=True)
 class SplitModel:
     """A model in parts.
 
-    The parts hold the very parameters of ``whole``, under the same names: what trains
-    a part trains the whole. Set the mode with ``train()`` and ``eval()`` of the parts.
+    The parts share the parameters of ``whole`` under the same names, so training a part
+    trains the whole. Set the mode with ``train()`` and ``eval()`` of the parts.
 
     Attributes:
         head: The client's first part.
         backbone: The server's part.
-        tail: The client's last part; None where the backbone goes on to the end.
+        tail: The client's last part; None if the backbone runs to the end.
         whole: The model that was split.
     """
 
@@ -37,7 +38,7 @@ class SplitModel:
     def by_hand(
         cls, head: nn.Module, backbone: nn.Module, tail: nn.Module | None = None
     ) -> Self:
-        """Return the split model that these modules make when called in a row.
+        """Return the split model that calls these modules one after another.
 
         Parameters are named ``head.…``, ``backbone.…`` and ``tail.…``.
         """
@@ -46,7 +47,7 @@ class SplitModel:
             given["tail"] = tail
         for _, names in tied_state([state_of({n: m}) for n, m in given.items()]):
             raise SplitError(
-                f"cannot split by hand: two of the modules share {names}, and tied "
+                f"cannot split by hand: two of the modules share {names}, and shared "
                 "state cannot be cut; give each part its own"
             )
         whole = nn.Sequential(given)
@@ -56,9 +57,16 @@ class SplitModel:
             part.training = module.training
         return cls(parts[0], parts[1], parts[2] if tail is not None else None, whole)
 
+    def example_of(self, inputs: Any) -> tuple[Tensor, Tensor]:
+        """Return activation and output of a batch, for their shapes."""
+        activation = self.head(inputs)
+        companions = companions_of(self.head, inputs)
+        shared = (companions,) if companions else ()
+        return activation, self.backbone(activation, *shared)
+
     @property
     def parts(self) -> tuple[nn.Module, ...]:
-        """The parts there are, in order."""
+        """The existing parts, in order."""
         return tuple(
             part for part in (self.head, self.backbone, self.tail) if part is not None
         )
@@ -67,8 +75,8 @@ class SplitModel:
 def merge(parts: SplitModel) -> nn.Module:
     """Return a plain model of the whole's own class with the weights of the parts.
 
-    It has the parts' weights, buffers and modes and shares nothing with them. A module
-    that two parts opened is in training mode if either part is.
+    It has copies of the parts' weights, buffers and modes. A module that two parts
+    opened is in training mode if either part is.
     """
     merged = copy.deepcopy(parts.whole)
     tensors = dict(
@@ -79,12 +87,14 @@ def merge(parts: SplitModel) -> nn.Module:
     )
     modes: dict[str, bool] = {}
     for part in parts.parts:
+        blanks = part.recipe.blanks if isinstance(part, Part) else {}
         with torch.no_grad():
             for name, tensor in chain(part.named_parameters(), part.named_buffers()):
-                if name in tensors:
+                if name in tensors and name not in blanks:
                     tensors[name].copy_(tensor)
         for name, module in part.named_modules():
-            modes[name] = modes.get(name, False) or module.training
+            if not isinstance(module, StandIn):
+                modes[name] = modes.get(name, False) or module.training
     for name, module in merged.named_modules(remove_duplicate=False):
         module.training = modes.get(name, module.training)
     return merged

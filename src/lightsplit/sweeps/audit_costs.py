@@ -1,29 +1,24 @@
-"""What attacks that learn in training will cost, measured without any data.
+"""The cost of attacks that learn during training, measured without any data.
 
     random images ─► client ──► the attack looks on ──► server
 
-A few steps are taken with the attack beside them, on raw codes: what a codec adds is
-small against the attacker's networks.
+The measurement takes a few steps with the attack watching, on raw codes: the cost of a
+codec is small beside that of the attacker's networks. The class of an attack states how
+many steps it learns from.
 """
 
 import time
 from functools import lru_cache, partial
+from typing import cast
 
 import torch
 
-from lightsplit.attacks import (
-    Attack,
-    Exchange,
-    Knowledge,
-    LabelledImages,
-    OnlineReconstruction,
-)
+from lightsplit.attacks import Exchange, Knowledge, LabelledImages, Observes
 from lightsplit.audits import AuditOptions
 from lightsplit.audits.attacking import prepare
-from lightsplit.audits.plan import expected
+from lightsplit.audits.plan import Planned, expected
 from lightsplit.audits.setup import fresh_head, server_setup
 from lightsplit.experiments import Experiment, make_experiment, pieces
-from lightsplit.experiments.config import FACTS
 from lightsplit.experiments.cuts import Cuts, make_cuts
 from lightsplit.protocol import Reply, Request
 from lightsplit.runtime import Client
@@ -36,28 +31,30 @@ _REPEATS = 2
 def learning_seconds(
     experiment: Experiment, options: AuditOptions, *, steps: int
 ) -> float:
-    """Return the time of attacks that learn beside so many steps of all clients."""
+    """Return the seconds that the attacks spend on learning during the steps."""
     plain = _plain(experiment)
-    own = steps / experiment.clients
+    own = steps / experiment.owners.clients
     return sum(
-        _seconds_per_sample(plain, kind, form)
-        * min(own, kind.steps.get(options.budget, own))
-        * experiment.batch_size
-        for kind, form in expected(options, during=True)
-        if issubclass(kind, OnlineReconstruction)
+        _seconds_per_sample(plain, one)
+        * min(own, one.attack.steps.get(options.budget, own))
+        * experiment.training.batch_size
+        for one in expected(options, during=True)
+        if issubclass(one.attack, Observes)
     )
 
 
 def _plain(experiment: Experiment) -> Experiment:
-    """Return a run of which the cost of a step depends on nothing else."""
-    kept = ("dataset", "model", "cut", "topology")
-    settings = {name: getattr(experiment, name) for name in kept}
-    return make_experiment({**settings, "codec": "raw", "clients": 1})
+    """Return the run reduced to the settings that determine the cost of a step."""
+    tables = experiment.tables()
+    kept = {name: tables[name] for name in ("task", "split")}
+    raw = {"codec": {"name": "raw"}, "owners": {"clients": 1}}
+    return make_experiment({**kept, **raw})
 
 
 @lru_cache(maxsize=64)
-def _seconds_per_sample(experiment: Experiment, kind: type[Attack], form: str) -> float:
-    shape, classes = FACTS[experiment.dataset]
+def _seconds_per_sample(experiment: Experiment, planned: Planned) -> float:
+    task = experiment.make_task()
+    shape, classes = task.image_shape, task.class_count
     batch = LabelledImages(torch.rand(_BATCH, *shape), torch.arange(_BATCH) % classes)
     cuts = make_cuts(experiment, pieces.load_parts(experiment))
     known = Knowledge(
@@ -67,7 +64,8 @@ def _seconds_per_sample(experiment: Experiment, kind: type[Attack], form: str) -
         architecture=partial(fresh_head, experiment, 0),
         setup=server_setup(experiment, cuts.contract, 0),
     )
-    client = _watched(experiment, cuts, prepare(kind, form, known, AuditOptions()))
+    attack = cast(Observes, prepare(planned, known, AuditOptions()))
+    client = _watched(experiment, cuts, attack)
     times = []
     for _ in range(_REPEATS):
         began = time.perf_counter()
@@ -76,15 +74,14 @@ def _seconds_per_sample(experiment: Experiment, kind: type[Attack], form: str) -
     return min(times) / _BATCH
 
 
-def _watched(experiment: Experiment, cuts: Cuts, attack: Attack) -> Client:
-    """Return a client whose every exchange the attack learns from."""
+def _watched(experiment: Experiment, cuts: Cuts, attack: Observes) -> Client:
+    """Return a client whose every exchange is shown to the attack."""
     server = pieces.make_server(experiment, cuts)
 
     def show(request: Request, call_next: Send) -> Reply:
         reply = call_next(request)
-        if isinstance(attack, OnlineReconstruction):
-            weights = server.side.modules.state_dict()
-            attack.observe(Exchange(request, reply), weights)
+        weights = server.side.modules.state_dict()
+        attack.observe(Exchange(request, reply), weights)
         return reply
 
     side = pieces.make_client_side(experiment, cuts)

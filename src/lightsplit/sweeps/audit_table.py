@@ -1,4 +1,9 @@
-"""The table [audit] of a sweep file: how every cell is attacked."""
+"""The table [audit] of a sweep file: how to attack every cell.
+
+[audit]
+attacks = ["sdar:wcc=0.01", "linear"]     names, with options if wanted
+during = true                             and the other options of an audit
+"""
 
 from typing import Any
 
@@ -22,14 +27,18 @@ AUDIT_KEYS = (
 
 
 def make_audit_options(table: dict[str, Any]) -> AuditOptions | None:
-    """Return how every cell is attacked; None if the sweep only trains."""
+    """Return the audit options of every cell; None if the sweep only trains."""
     if not table:
         return None
     usual = AuditOptions()
     for key, value in table.items():
-        kind = list if key == "attacks" else type(getattr(usual, key))
+        default = getattr(usual, key)
+        kind = list if key == "attacks" else int if default is None else type(default)
         if type(value) is not kind:
             raise ConfigError(f"audit.{key}: expected {kind.__name__}, got {value!r}")
+    for name in table.get("attacks", ()):
+        if not isinstance(name, str):
+            raise ConfigError(f"audit.attacks: expected names of attacks, got {name!r}")
     options = AuditOptions(**{**table, "attacks": tuple(table.get("attacks", ()))})
-    stages(options)  # refuses what cannot be
+    stages(options)  # refuses options that contradict each other
     return options

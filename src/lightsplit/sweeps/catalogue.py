@@ -1,7 +1,7 @@
-"""Where the experiments of the paper lie, and how a name becomes a file.
+"""The built-in sweeps, and how a name becomes a file.
 
-They are looked for in ./experiments, in the source tree, and where the package was
-installed with its data files.
+They are looked for in ./experiments, in the source tree, and among the data files of
+the installed package.
 """
 
 import sys
@@ -27,7 +27,7 @@ def catalogue() -> dict[str, Path]:
 
 
 def find_sweep(name: str) -> Path:
-    """Return the file called ``name``: a path, or a name of the catalogue."""
+    """Return the file called ``name``: a path, or a name in the catalogue."""
     if Path(name).is_file():
         return Path(name)
     known = catalogue()

@@ -1,10 +1,10 @@
-"""The cells of a sweep: every experiment that its grid stands for, each once.
+"""The cells of a sweep: every experiment of its grid, each once.
 
     common x [[cells]] ──product──► settings ──validated──► Experiment ──► Cell
 
-A cell is known by the hash of all its settings. Its folder's name begins with what
-people look for and ends with the hash, so equal settings meet in one folder, whatever
-file they come from.
+The hash of all its settings identifies a cell. The name of its folder begins with the
+settings that people look for and ends with the hash, so equal settings share a folder,
+whatever file they come from.
 """
 
 import hashlib
@@ -17,7 +17,9 @@ from functools import cached_property
 from typing import Any
 
 from lightsplit.errors import ConfigError
-from lightsplit.experiments import Experiment, make_experiment
+from lightsplit.experiments import Experiment, from_settings
+from lightsplit.experiments.labels import slug
+from lightsplit.results.settings import short_name
 from lightsplit.sweeps.sweep_file import Settings, Sweep
 
 MOST_CELLS = 10_000
@@ -32,22 +34,13 @@ class Cell:
     @cached_property
     def key(self) -> str:
         """The hash of all settings."""
-        settings = json.dumps(self.experiment.model_dump(), sort_keys=True)
+        settings = json.dumps(self.experiment.tables(), sort_keys=True)
         return hashlib.sha256(settings.encode()).hexdigest()[:10]
 
     @cached_property
     def label(self) -> str:
-        """The settings that people tell cells apart by."""
-        run = self.experiment
-        words = [run.dataset, run.cut, run.codec, f"{run.ratio:g}x"]
-        words += ["vanilla"] if run.topology == "vanilla" else []
-        words += [f"n{run.clients}", run.heads]
-        words += [f"alpha{run.alpha:g}"] if run.alpha else ["iid"]
-        words += [f"wcc{run.wcc:g}"] if run.wcc else []
-        words += [f"m{run.hidden}"] if run.hidden else []
-        if run.trigger:
-            words += [run.trigger, f"mu{run.malicious:g}", f"p{run.poison_ratio:g}"]
-        return "-".join([*words, f"s{run.seed}"])
+        """The settings by which people tell cells apart."""
+        return slug(self.experiment)
 
     @property
     def folder_name(self) -> str:
@@ -61,8 +54,8 @@ def expand(sweep: Sweep) -> list[Cell]:
     count = sum(map(_count, parts))
     if count > MOST_CELLS:
         raise ConfigError(
-            f"{sweep.name} has {count:,} cells, more than {MOST_CELLS:,}; "
-            "cut it into several files"
+            f"{sweep.name} has {count:,} cells, more than the limit of {MOST_CELLS:,}; "
+            "split it into several files"
         )
     cells: dict[str, Cell] = {}
     for settings in itertools.chain.from_iterable(map(_combinations, parts)):
@@ -70,7 +63,7 @@ def expand(sweep: Sweep) -> list[Cell]:
         if not any(_matches(cell.experiment, rule) for rule in sweep.exclude):
             cells.setdefault(cell.key, cell)
     if not cells:
-        raise ConfigError(f"{sweep.name}: [[exclude]] leaves no cell")
+        raise ConfigError(f"{sweep.name}: [[exclude]] leaves no cell; loosen its rules")
     return list(cells.values())
 
 
@@ -88,14 +81,15 @@ def _combinations(settings: Settings) -> Iterator[Settings]:
 
 def _make_cell(settings: Settings) -> Cell:
     try:
-        return Cell(make_experiment(settings))
+        return Cell(from_settings(settings))
     except ConfigError as error:
         shown = ", ".join(f"{key} = {value!r}" for key, value in settings.items())
         raise ConfigError(f"the cell with {shown}: {error}") from error
 
 
 def _matches(experiment: Experiment, rule: dict[str, Any]) -> bool:
+    settings = experiment.settings()
     return all(
-        getattr(experiment, key) in (value if isinstance(value, list) else [value])
+        settings.get(short_name(key)) in (value if isinstance(value, list) else [value])
         for key, value in rule.items()
     )

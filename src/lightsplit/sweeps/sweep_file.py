@@ -1,27 +1,28 @@
-"""Sweep files: one TOML file stands for a grid of experiments.
+"""Sweep files: a TOML file that describes a grid of experiments.
 
-    title, about, paper   for people; paper names the table or figure it repeats
+    title, about, paper   for readers; paper names the table or figure it repeats
     [base]                settings of every cell
     [grid]                settings with lists: every combination is a cell
     [[cells]]             a part of the grid with settings of its own (lists allowed)
-    [[exclude]]           cells that match all of these are left out
-    [scales.NAME]         what a scale (small, paper) changes in the above, and in
-                          [scales.NAME.audit] of the following
-    [audit]               how ``lightsplit audit`` is to look at every cell; with
-                          ``during`` attacks that learn watch it train once more
+    [[exclude]]           leaves out the cells that match all of these
+    [scales.NAME]         changes that a scale (small, paper) makes to the above;
+                          [scales.NAME.audit] changes the following
+    [audit]               how ``lightsplit audit`` attacks every cell; with ``during``
+                          learning attacks watch a second training
 
-Settings are those of an experiment file. What a scale or ``--set`` changes is replaced
-where the file has it: in the [[cells]] that name the setting, else for all cells.
+Settings have short names, as flags do, or dotted ones (``codec.ratio``); a table such
+as [base.codec] means the same as dotted names. A change by a scale or ``--set``
+replaces the setting in the [[cells]] that name it, or else in all cells.
 """
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lightsplit.errors import ConfigError
-from lightsplit.experiments import Experiment, read_experiment
+from lightsplit.experiments.config import read_toml
+from lightsplit.experiments.settings import known_as, known_settings
 from lightsplit.registry import unknown_name
 from lightsplit.sweeps.audit_table import AUDIT_KEYS, make_audit_options
 
@@ -38,13 +39,13 @@ class Sweep:
     """A sweep file with its scale and changes applied.
 
     Attributes:
-        name: of the file, without its ending.
-        scale: that was applied; empty where the file has none.
-        common: settings of all cells, lists standing for several values.
-        cells: what the parts of the grid add to them.
-        exclude: settings whose cells are left out.
-        scales: the names that the file offers.
-        audit: the table for ``lightsplit audit``.
+        name: the name of the file, without its ending.
+        scale: the applied scale; empty if the file has none.
+        common: settings of all cells; a list stands for several values.
+        cells: the settings that each part of the grid adds.
+        exclude: settings of the cells to leave out.
+        scales: the names of the file's scales.
+        audit: the options for ``lightsplit audit``.
     """
 
     name: str
@@ -62,17 +63,17 @@ class Sweep:
 def read_sweep(
     path: Path, *, scale: str = "", changes: Settings | None = None
 ) -> Sweep:
-    """Return the sweep in ``path`` at one of its scales, with ``changes`` made."""
-    content = read_experiment(path)
+    """Return the sweep in ``path`` at one of its scales, with ``changes`` applied."""
+    content = read_toml(path)
     try:
         _check(content)
         chosen = _choose_scale(content.get("scales", {}), scale)
-        common = {**content.get("base", {}), **content.get("grid", {})}
-        cells = [dict(entry) for entry in content.get("cells", [{}])]
+        common = {**_flat(content.get("base", {})), **_flat(content.get("grid", {}))}
+        cells = [_flat(entry) for entry in content.get("cells", [{}])]
         settings, audit = _split_scale(content.get("scales", {}).get(chosen, {}))
         audit = {**content.get("audit", {}), **audit}
         make_audit_options(audit)
-        for change in (settings, changes or {}):
+        for change in (settings, _flat(changes or {})):
             _check_settings("--set", change)
             _replace(common, cells, change)
     except ConfigError as error:
@@ -83,26 +84,10 @@ def read_sweep(
         scale=chosen,
         common=common,
         cells=tuple(cells),
-        exclude=tuple(content.get("exclude", [])),
+        exclude=tuple(map(_flat, content.get("exclude", []))),
         scales=tuple(content.get("scales", {})),
         audit=audit,
     )
-
-
-def parse_change(text: str) -> tuple[str, Any]:
-    """Return the setting and the value of ``key=value``; a bare word is a string.
-
-    Example:
-        >>> parse_change("ratio=[8, 16]"), parse_change("codec=raw")
-        (('ratio', [8, 16]), ('codec', 'raw'))
-    """
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise ConfigError(f"expected key=value, got {text!r}")
-    try:
-        return key.strip(), tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        return key.strip(), value.strip()
 
 
 def _check(content: Settings) -> None:
@@ -111,21 +96,21 @@ def _check(content: Settings) -> None:
         if key not in known:
             raise ConfigError(unknown_name("part of a sweep", key, known))
         _check_kind(key, value)
-    for key, value in content.get("base", {}).items():
+    for key, value in _flat(content.get("base", {})).items():
         if isinstance(value, list):
-            raise ConfigError(f"base.{key}: a list belongs into [grid], got {value!r}")
+            raise ConfigError(f"base.{key}: lists belong in [grid], got {value!r}")
     for name, entry in content.get("scales", {}).items():
         _check_kind(f"scales.{name}", entry)
     for where, settings in _settings_in(content):
         _check_kind(where, settings)
-        _check_settings(where, settings)
+        _check_settings(where, _flat(settings))
     for where, table in _audits_in(content):
         _check_kind(where, table)
         _check_names(where, table, list(AUDIT_KEYS))
 
 
 def _settings_in(content: Settings) -> Iterator[tuple[str, Settings]]:
-    """Yield every table of settings with its name."""
+    """Yield the name and the content of every table of settings."""
     for key in ("base", "grid"):
         yield key, content.get(key, {})
     for key in LISTS:
@@ -136,16 +121,16 @@ def _settings_in(content: Settings) -> Iterator[tuple[str, Settings]]:
 
 
 def _audits_in(content: Settings) -> Iterator[tuple[str, Settings]]:
-    """Yield every table for audits with its name."""
+    """Yield the name and the content of every table for audits."""
     yield "audit", content.get("audit", {})
     for name, entry in content.get("scales", {}).items():
         yield f"scales.{name}.audit", _split_scale(entry)[1]
 
 
 def _split_scale(scale: Settings) -> tuple[Settings, Settings]:
-    """Return what a scale says of settings, and what it says of audits."""
+    """Return a scale's settings and its audit options."""
     settings = {key: value for key, value in scale.items() if key != "audit"}
-    return settings, scale.get("audit", {})
+    return _flat(settings), scale.get("audit", {})
 
 
 def _check_kind(key: str, value: Any) -> None:
@@ -161,10 +146,23 @@ def _check_kind(key: str, value: Any) -> None:
 
 
 def _check_settings(where: str, settings: Settings) -> None:
-    _check_names(where, settings, list(Experiment.model_fields))
+    plain = {key: value for key, value in settings.items() if "." not in key}
+    _check_names(where, plain, known_settings())
     for key, value in settings.items():
         if value == []:
             raise ConfigError(f"{where}.{key}: an empty list leaves no cell")
+
+
+def _flat(settings: Any, path: str = "") -> Settings:
+    """Return settings under dotted names, whether written in tables or not."""
+    if not isinstance(settings, dict):
+        return {}
+    found: Settings = {}
+    for key, value in settings.items():
+        name = f"{path}.{key}" if path else key
+        inner = _flat(value, name) if isinstance(value, dict) else {name: value}
+        found |= {known_as(name): item for name, item in inner.items()}
+    return found
 
 
 def _check_names(where: str, settings: Settings, known: list[str]) -> None:

@@ -1,11 +1,11 @@
 """The folder of a sweep.
 
-    sweep.toml        what was asked for
-    CELL-HASH/        the run folder of each cell; error.txt in one that failed
-    lock              held while a sweep runs here, so that no two do
+    sweep.toml        the sweep that was requested
+    CELL-HASH/        the run folder of each cell; a failed one has error.txt
+    lock              held during a sweep, so that no second one runs here
 
-A cell is found by its hash: what was run once is never run again, even if the file that
-asked for it has another name or another grid now.
+The hash identifies a cell: a finished cell is never run again, even if the sweep file
+has another name or another grid by now.
 """
 
 import fcntl
@@ -23,18 +23,18 @@ from lightsplit.sweeps.sweep_file import Sweep
 
 
 class SweepFolder:
-    """Where the cells of a sweep have their run folders."""
+    """The folder that holds the cells' run folders."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @contextmanager
     def opened(self, *, resume: bool) -> Iterator["SweepFolder"]:
-        """Make the folder, or open it again, and keep other sweeps out."""
+        """Create or reopen the folder, and keep other sweeps out."""
         try:
             if not resume and self.path.exists() and any(self.path.iterdir()):
                 raise RunError(
-                    f"{self.path} is not empty; go on with --resume, "
+                    f"{self.path} is not empty; resume its sweep with --resume, "
                     "or name another folder with --out"
                 )
             self.path.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ class SweepFolder:
             yield self
 
     def write(self, sweep: Sweep) -> None:
-        """Keep what was asked for."""
+        """Write down the requested sweep."""
         parts = {
             "title": sweep.title,
             "about": sweep.about,
@@ -62,12 +62,12 @@ class SweepFolder:
         atomic.write_text(self.path / "sweep.toml", tomli_w.dumps(kept))
 
     def folder_name(self, cell: Cell) -> str:
-        """Return the cell's folder: the one it has already, or the one it will get."""
+        """Return the name of the cell's folder: its existing one, or a new one."""
         there = sorted(self.path.glob(f"*-{cell.key}"))
         return there[0].name if there else cell.folder_name
 
     def is_finished(self, cell: Cell, audit: AuditOptions | None = None) -> bool:
-        """Say whether the cell has a record, with every attack that was asked for."""
+        """Return whether the cell has a record with every requested attack."""
         folder = RunFolder(self.path / self.folder_name(cell))
         if not folder.is_finished:
             return False

@@ -1,7 +1,7 @@
 """A sweep from its first cell to its last.
 
 waiting ──start──► running ──done──► finished
-   ▲                  ├────failed──► failed     (kept, told at the end)
+   ▲                  ├────failed──► failed     (kept, reported at the end)
    └──── lost ────────┘                         (again, up to MOST_LOSSES times)
 """
 
@@ -21,14 +21,14 @@ WAIT_SECONDS = 0.5
 
 @dataclass
 class SweepState:
-    """Where every cell of a sweep stands.
+    """The state of every cell of a sweep.
 
     Attributes:
-        cells: all of them by key.
-        kept: that were finished before.
-        finished, failed: that ended now; failed ones with their reasons.
-        running: the last word of each that runs.
-        is_stopping: whether the user asked for an end.
+        cells: all cells by key.
+        kept: cells that were finished before.
+        finished, failed: cells that ended now; failed ones with their reasons.
+        running: the latest event of each running cell.
+        is_stopping: whether the user asked to stop.
     """
 
     cells: dict[str, Cell]
@@ -40,7 +40,7 @@ class SweepState:
 
     @property
     def left(self) -> list[Cell]:
-        """The cells that have not ended."""
+        """The cells that have not ended yet."""
         over = self.kept | self.finished | set(self.failed)
         return [cell for key, cell in self.cells.items() if key not in over]
 
@@ -49,14 +49,14 @@ Watch = Callable[[SweepState], None]
 
 
 class SweepRun:
-    """Runs the cells that are not finished, as many at a time as there are workers.
+    """Runs the unfinished cells, as many at a time as there are workers.
 
     Args:
-        cells: of the sweep.
-        folder: that holds their run folders.
-        workers: that run them.
-        order: all that cells have in common; key, settings and folder are filled in.
-        watch: sees the state whenever it may have changed.
+        cells: the cells of the sweep.
+        folder: the folder of their run folders.
+        workers: the workers that run them.
+        order: the fields that cells share; key, settings and folder are filled in.
+        watch: called with the state whenever it may have changed.
     """
 
     def __init__(
@@ -80,20 +80,20 @@ class SweepRun:
         self._losses: Counter[str] = Counter()
 
     def run(self) -> SweepState:
-        """Run to the end, or until ``stop``; failures are in the state."""
+        """Run to the end, or until ``stop``; the state lists the failures."""
         while self._has_work():
             self._start_what_fits()
             self._watch(self.state)
             for event in self._workers.events(WAIT_SECONDS):
                 if isinstance(event, Ended):
                     self._end(event)
-                elif event.key in self.state.running:  # a late word may come after all
+                elif event.key in self.state.running:  # not a late event
                     self.state.running[event.key] = event
         self._watch(self.state)
         return self.state
 
     def stop(self) -> None:
-        """Start nothing more and let running cells save themselves."""
+        """Start no more cells and let the running ones save themselves."""
         self.state.is_stopping = True
         self._workers.stop()
 
@@ -110,7 +110,7 @@ class SweepRun:
                 replace(
                     self._order,
                     key=cell.key,
-                    settings=cell.experiment.model_dump(),
+                    settings=cell.experiment.tables(),
                     folder_name=self._folder.folder_name(cell),
                 )
             )
@@ -132,7 +132,7 @@ class SweepRun:
 
 
 def _keep_reason(path: Path, ended: Ended) -> None:
-    """Write down why the cell was lost; a failed one has done so itself."""
+    """Write the reason why a cell was lost; a failed cell writes its own."""
     if ended.outcome == "lost":
         path.mkdir(exist_ok=True)
         (path / ERROR_FILE).write_text(f"the worker was lost: {ended.reason}\n")

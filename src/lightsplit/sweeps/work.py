@@ -1,10 +1,10 @@
-"""One cell, from its settings to its run folder, wherever that happens.
+"""One cell, from its settings to its run folder, on any worker.
 
     Order ──run_cell──► Advance, Advance … ──► Ended
 
-An order and an event are plain values: they go through a pipe or over Ray unchanged.
-A worker that does not see the sweep's folder (another machine without a shared disk)
-works in a temporary one and sends its files along.
+Orders and events are plain values, so a pipe or Ray carries them unchanged. A worker
+that does not see the sweep's folder (another machine without a shared disk) works in a
+temporary folder and sends its files back.
 """
 
 import io
@@ -23,7 +23,7 @@ from lightsplit.errors import LightSplitError
 from lightsplit.experiments import Job, make_experiment, run
 from lightsplit.experiments.tensorboard import TensorBoardLog
 from lightsplit.results import RunFolder, atomic
-from lightsplit.training import TurnDone
+from lightsplit.simulation import TurnEnded
 
 ERROR_FILE = "error.txt"
 SECONDS_BETWEEN_EVENTS = 0.5
@@ -31,17 +31,17 @@ SECONDS_BETWEEN_EVENTS = 0.5
 
 @dataclass(frozen=True)
 class Order:
-    """A cell to be run.
+    """A cell to run.
 
     Attributes:
-        key: of the cell.
-        settings: of its experiment.
-        sweep_folder: in which the cells have their folders.
-        folder_name: of the cell.
-        data_dir: where the datasets lie; empty for the usual place.
-        checkpoint_every: steps; 0 is at each evaluation.
+        key: the cell's key.
+        settings: the settings of its experiment.
+        sweep_folder: the folder that holds the cells' folders.
+        folder_name: the name of the cell's folder.
+        data_dir: folder of the datasets; empty for the default.
+        checkpoint_every: steps between checkpoints; 0: at each evaluation.
         has_tensorboard: whether to log for TensorBoard too.
-        audit: how the trained cell is attacked; None is not at all.
+        audit: how to attack the trained cell; None: not at all.
     """
 
     key: str
@@ -56,30 +56,32 @@ class Order:
 
 @dataclass(frozen=True)
 class Advance:
-    """A cell has come so far.
+    """The progress of a cell.
 
     Attributes:
-        steps, total_steps: of its training, or of what its audit is at.
-        accuracy: the best so far, in training.
-        audit: what the audit is at; empty in training.
+        steps, total_steps: of the training, or of the current attack of the audit.
+        figure: the name of the figure that the task is judged by.
+        best: its best value so far, during training.
+        audit: the current attack of the audit; empty during training.
     """
 
     key: str
     steps: int
     total_steps: int
-    accuracy: float | None = None
+    figure: str = "accuracy"
+    best: float | None = None
     audit: str = ""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A cell is over.
+    """The end of a cell.
 
     Attributes:
-        outcome: ``done``, ``failed``, ``stopped`` (can be continued) or ``lost`` (the
+        outcome: ``done``, ``failed``, ``stopped`` (can be resumed) or ``lost`` (the
             worker died).
-        reason: of a failure.
-        files: the run folder as tar, where the worker could not write it itself.
+        reason: the reason of a failure.
+        files: the run folder as a zip archive, if the worker could not write it.
     """
 
     key: str
@@ -93,7 +95,7 @@ Tell = Callable[[Event], None]
 
 
 def run_cell(order: Order, tell: Tell, wants_stop: Callable[[], bool]) -> Ended:
-    """Run the cell or go on with it; a failure is told, never raised."""
+    """Run or resume the cell; report a failure instead of raising it."""
     sweep = Path(order.sweep_folder)
     if sweep.is_dir():
         return _run_in(sweep / order.folder_name, order, tell, wants_stop)
@@ -104,9 +106,9 @@ def run_cell(order: Order, tell: Tell, wants_stop: Callable[[], bool]) -> Ended:
 
 
 def unpack(files: bytes, folder: Path) -> None:
-    """Write the run folder that ``Ended.files`` holds."""
+    """Write the run folder from the archive in ``Ended.files``."""
     with zipfile.ZipFile(io.BytesIO(files)) as archive:
-        archive.extractall(folder)  # never outside of it, whatever the names say
+        archive.extractall(folder)  # zipfile strips names that lead outside the folder
 
 
 def _run_in(
@@ -122,7 +124,7 @@ def _run_in(
         return Ended(order.key, "done" if is_whole else "stopped")
     except LightSplitError as error:
         reason, details = str(error), ""
-    except Exception as error:  # noqa: BLE001  a cell's fault must not end the others
+    except Exception as error:  # noqa: BLE001  one cell's error must not end the others
         reason = f"{type(error).__name__}: {error}"
         details = traceback.format_exc()
     atomic.write_text(path / ERROR_FILE, f"{reason}\n\n{details}".strip() + "\n")
@@ -132,11 +134,11 @@ def _run_in(
 def _train(
     folder: RunFolder, order: Order, tell: Tell, wants_stop: Callable[[], bool]
 ) -> bool:
-    """Train and say whether it came to its end."""
+    """Train, and return whether the training came to its end."""
     throttle = _Throttle(order.key, tell)
     with TensorBoardLog(folder.path, is_on=order.has_tensorboard) as log:
 
-        def observe(job: Job, done: TurnDone) -> bool:
+        def observe(job: Job, done: TurnEnded) -> bool:
             log.observe(job, done)
             throttle.observe(job)
             return not wants_stop()
@@ -155,7 +157,7 @@ def _train(
 def _attack(
     folder: RunFolder, order: Order, tell: Tell, wants_stop: Callable[[], bool]
 ) -> bool:
-    """Attack the trained cell and say whether that came to its end."""
+    """Attack the trained cell, and return whether the audit came to its end."""
     throttle = _Throttle(order.key, tell)
 
     def watch(title: str) -> Progress:
@@ -166,7 +168,7 @@ def _attack(
 
         return progress
 
-    device = make_experiment(order.settings).device
+    device = make_experiment(order.settings).training.device
     options = replace(order.audit or AuditOptions(), device=device)
     data_dir = _data_dir(order)
     try:
@@ -181,7 +183,7 @@ def _data_dir(order: Order) -> Path | None:
 
 
 class _Throttle:
-    """Tells of progress, but not more often than anyone can read."""
+    """Reports progress, but no more often than anyone can read."""
 
     def __init__(self, key: str, tell: Tell) -> None:
         self._key = key
@@ -190,8 +192,8 @@ class _Throttle:
 
     def observe(self, job: Job) -> None:
         progress, schedule = job.trainer.progress, job.trainer.schedule
-        accuracy = progress.best_accuracy if progress.history else None
-        self.tell(progress.steps, schedule.total_steps, accuracy=accuracy)
+        told = {"figure": job.trainer.state.monitor.name, "best": progress.best}
+        self.tell(progress.steps, schedule.total_steps, **told)
 
     def tell(self, steps: int, total_steps: int, **more: Any) -> None:
         now = time.monotonic()

@@ -1,10 +1,10 @@
-"""What runs the cells: processes of this machine (here) or a Ray cluster.
+"""Workers that run the cells: processes on this machine, or a Ray cluster.
 
     start(order) ──► [worker] ──► events(): Advance …, Ended
 
-A local worker is a process of its own that takes one cell after another, so torch is
-loaded once. The pipe is also how it learns that it should stop, and that nobody waits
-for it any more: then it ends by itself.
+A local worker is a process that takes one cell after another, so torch is loaded only
+once. Through the pipe it also learns that it should stop, or that the parent is gone;
+then it ends by itself.
 """
 
 import multiprocessing
@@ -23,25 +23,25 @@ STOP = "stop"
 
 
 def threads_each(workers: int) -> int:
-    """Return the threads of each of so many workers; OMP_NUM_THREADS bounds them."""
+    """Return the threads of each of ``workers``; OMP_NUM_THREADS limits them."""
     return max(1, torch.get_num_threads() // workers)
 
 
 class Workers(Protocol):
-    """What a sweep needs of whatever runs its cells."""
+    """The interface that a sweep needs from its workers."""
 
     @property
     def free(self) -> int:
-        """How many more cells can be started now."""
+        """The number of cells that can be started now."""
 
     def start(self, order: Order) -> None:
         """Run a cell."""
 
     def events(self, timeout_seconds: float) -> list[Event]:
-        """Return what has happened, waiting for something at most so long."""
+        """Return new events; wait for the first at most ``timeout_seconds``."""
 
     def stop(self) -> None:
-        """Ask running cells to save themselves and end."""
+        """Ask the running cells to save themselves and end."""
 
     def close(self) -> None:
         """End every worker."""
@@ -58,11 +58,11 @@ class LocalWorkers:
 
     @property
     def free(self) -> int:
-        """How many more cells can be started now."""
+        """The number of cells that can be started now."""
         return self._count - len(self._busy)
 
     def start(self, order: Order) -> None:
-        """Give a cell to a process that waits and is alive, or to a new one."""
+        """Give a cell to a live idle process, or to a new one."""
         while self._idle:
             process = self._idle.pop()
             if process.ask(order):
@@ -73,7 +73,7 @@ class LocalWorkers:
         process.ask(order)
 
     def events(self, timeout_seconds: float) -> list[Event]:
-        """Return what the processes have said, the death of one included."""
+        """Return the events of the processes, including the death of one."""
         by_line = {process.line: key for key, process in self._busy.items()}
         found: list[Event] = []
         for line in wait(list(by_line), timeout_seconds):
@@ -82,12 +82,12 @@ class LocalWorkers:
         return found
 
     def stop(self) -> None:
-        """Ask running cells to save themselves and end."""
+        """Ask the running cells to save themselves and end."""
         for process in self._busy.values():
             process.ask(STOP)
 
     def close(self) -> None:
-        """End every process; one that is in the middle of a cell is not waited for."""
+        """End every process without waiting for a cell to finish."""
         for process in self._idle:
             process.ask(None)
         for process in self._busy.values():
@@ -111,7 +111,7 @@ class LocalWorkers:
 
 
 class _Process:
-    """A process that runs the cells it is sent."""
+    """A process that runs the cells sent to it."""
 
     def __init__(self, threads: int) -> None:
         context = multiprocessing.get_context("spawn")
@@ -123,7 +123,7 @@ class _Process:
         far.close()
 
     def ask(self, what: Order | str | None) -> bool:
-        """Send a cell or a wish and say whether anybody is there to take it."""
+        """Send a cell or a request; return whether the process is there to take it."""
         with suppress(ConnectionError):
             self.line.send(what)
             return True
@@ -136,7 +136,7 @@ class _Process:
 
 
 def _serve(line: Connection, threads: int) -> None:
-    """Run cells until told to end; Ctrl-C is the parent's business."""
+    """Run cells until told to end; the parent handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(threads)
     try:

@@ -1,17 +1,18 @@
-"""Ways for a message to reach the server, and what may stand in between.
+"""Transports of messages to the server, and mods in between.
 
 gRPC and cryptography are imported where they are used, not here.
 """
 
 from lightsplit.transports.metering import KINDS, ByteMeter
 from lightsplit.transports.middleware import Mod, Send, through
-from lightsplit.transports.peers import Peer, Session
+from lightsplit.transports.peers import OpenSession, Peer, Session
 from lightsplit.transports.recording import Recorder
 
 __all__ = [
     "KINDS",
     "ByteMeter",
     "Mod",
+    "OpenSession",
     "Peer",
     "Recorder",
     "Send",

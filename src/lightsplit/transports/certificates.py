@@ -1,42 +1,47 @@
-"""A certificate authority for one group of data owners, and what it signs.
+"""A certificate authority for one group of data owners, and its certificates.
 
-    FOLDER/ca.crt                everybody trusts what this signed
-           ca.key                signs; whoever has it can be anybody: keep it offline
+    FOLDER/ca.crt                everybody trusts certificates signed by it
+           ca.key                signs; its holder can impersonate anyone; keep offline
            server.crt .key       valid for the names and addresses of the server
            clients/NAME.crt .key the client's identity is NAME, the common name
+           replaced/NAME/*.crt   certificates that were renewed or revoked
+           ca.crl                the list of those that are revoked
 
-Keys are on the curve P-256: every TLS stack takes them (gRPC's offers no Ed25519). What
-exists is kept: a certificate whose key is there but which is not is made anew for that
-key, so a removed ``.crt`` renews and a crash between the two files does no harm.
+Existing files are kept. If a key has no certificate, a new one is issued for that key,
+so a crash between the two files does no harm. Owners who make their keys themselves
+send a request instead (``certificate_requests``), and then no key is here.
 """
 
 import ipaddress
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
     PrivateFormat,
 )
-from cryptography.x509.oid import NameOID
 
 from lightsplit.errors import ConfigError
 from lightsplit.transports import key_files, trust
+from lightsplit.transports.authority import (
+    CA_DAYS,
+    DAYS,
+    Authority,
+    load_ec_key,
+    self_signed,
+    subject,
+    validity_of,
+)
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
-SERVER_COMMON_NAME = "lightsplit server"  # not a possible name of a client
-RESERVED_NAMES = ("ca", "server")  # a client has its files beside ca.crt
-DAYS = 365
-CA_DAYS = 3650
-MAX_DAYS = 36500
-CLOCK_SKEW = timedelta(hours=1)
+SERVER_COMMON_NAME = "lightsplit server"  # no client can have this name
+RESERVED_NAMES = ("ca", "server")  # client files may lie beside ca.crt
 
 _CLIENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _DNS_LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
@@ -44,7 +49,7 @@ _DNS_NAME = re.compile(rf"({_DNS_LABEL}\.)*(?!\d+$){_DNS_LABEL}")
 
 
 class Made(NamedTuple):
-    """A certificate that is there now, and whether it was before."""
+    """A certificate in the folder, and whether it is new."""
 
     path: Path
     is_new: bool
@@ -52,7 +57,7 @@ class Made(NamedTuple):
 
 
 class CertificateFolder:
-    """The folder of one authority; every method keeps what exists."""
+    """The folder of one authority; every method keeps existing files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -60,31 +65,25 @@ class CertificateFolder:
         self.ca_key = path / "ca.key"
         self.server = path / "server.crt"
         self.server_key = path / "server.key"
+        self.revoked = path / "ca.crl"
+        self.replaced = path / "replaced"
 
     def client(self, name: str) -> Path:
-        """Return where the certificate of a client lies."""
+        """Return the path of a client's certificate."""
         return self.path / "clients" / f"{check_client_name(name)}.crt"
 
     def client_key(self, name: str) -> Path:
-        """Return where the private key of a client lies."""
+        """Return the path of a client's private key."""
         return self.path / "clients" / f"{check_client_name(name)}.key"
 
     def make_authority(self, *, days: int = CA_DAYS) -> Made:
-        """Make the CA unless there is one."""
+        """Make the CA unless it exists."""
         if self.ca.exists():
             kept = trust.load_certificates(self.ca)
             trust.check_time(self.ca, kept)
             return Made(self.ca, False, kept[0].not_valid_after_utc)
-        validity, key = _validity(days), _key(self.ca_key)
-        # Named after its key, so a CA that was renewed still fits what it signed.
-        name = _name(f"lightsplit CA {_key_id(key).digest.hex()[:8]}")
-        builder = (
-            _builder(name, key, validity)
-            .issuer_name(name)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_usage(is_ca=True), critical=True)
-        )
-        return _write(self.ca, builder.sign(key, SHA256()))
+        validity, key = validity_of(days), own_key(self.ca_key)
+        return _write(self.ca, self_signed(key, validity))
 
     def make_server(
         self,
@@ -94,14 +93,18 @@ class CertificateFolder:
         starts: datetime | None = None,
     ) -> Made:
         """Make the server's pair for ``names`` and for this machine."""
-        wanted = [_server_name(name) for name in dict.fromkeys((*LOCAL_NAMES, *names))]
+        wanted = [server_name(name) for name in dict.fromkeys((*LOCAL_NAMES, *names))]
         if self.server.exists():
             return self._kept_server(wanted)
-        validity, authority = _validity(days, starts), self._authority()
-        builder = _builder(
-            _name(SERVER_COMMON_NAME), _key(self.server_key), validity
-        ).add_extension(x509.SubjectAlternativeName(wanted), critical=False)
-        return _write(self.server, authority.sign(builder, role="server"))
+        validity, authority = validity_of(days, starts), self.authority()
+        certificate = authority.issue(
+            SERVER_COMMON_NAME,
+            own_key(self.server_key).public_key(),
+            role="server",
+            validity=validity,
+            names=wanted,
+        )
+        return _write(self.server, certificate)
 
     def make_client(
         self, name: str, *, days: int = DAYS, starts: datetime | None = None
@@ -110,9 +113,18 @@ class CertificateFolder:
         path = self.client(name)
         if path.exists():
             return self._kept_client(path, name)
-        validity, authority = _validity(days, starts), self._authority()
-        builder = _builder(_name(name), _key(self.client_key(name)), validity)
-        return _write(path, authority.sign(builder, role="client"))
+        validity, authority = validity_of(days, starts), self.authority()
+        certificate = authority.issue(
+            name,
+            own_key(self.client_key(name)).public_key(),
+            role="client",
+            validity=validity,
+        )
+        return _write(path, certificate)
+
+    def authority(self) -> Authority:
+        """Return the CA of this folder, which needs ``ca.key``."""
+        return Authority.load(self.ca, self.ca_key)
 
     def _kept_server(self, wanted: Sequence[x509.GeneralName]) -> Made:
         kept = trust.check_certificate(self.server, ca=self.ca, role="server")
@@ -120,46 +132,22 @@ class CertificateFolder:
         missing = [str(name.value) for name in wanted if name not in extension.value]
         if missing:
             raise ConfigError(
-                f"{self.server} exists and is not valid for {', '.join(missing)}; "
+                f"{self.server} exists but is not valid for {', '.join(missing)}; "
                 "remove it and run this again with all names of the server"
             )
         return Made(self.server, False, kept.not_valid_after_utc)
 
     def _kept_client(self, path: Path, name: str) -> Made:
         kept = trust.check_certificate(path, ca=self.ca, role="client")
-        if kept.subject != _name(name):  # a file system that ignores case
+        if kept.subject != subject(name):  # on a file system that ignores case
             raise ConfigError(
                 f"{path} belongs to {kept.subject.rfc4514_string()!r}, not to {name!r}"
             )
         return Made(path, False, kept.not_valid_after_utc)
 
-    def _authority(self) -> "_Authority":
-        trust.check_pair(self.ca, self.ca_key)
-        return _Authority(trust.load_certificates(self.ca)[0], _key(self.ca_key))
-
-
-class _Authority(NamedTuple):
-    certificate: x509.Certificate
-    key: ec.EllipticCurvePrivateKey
-
-    def sign(self, builder: x509.CertificateBuilder, *, role: str) -> x509.Certificate:
-        extensions = self.certificate.extensions
-        own_id = extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-        issuer_id = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(
-            own_id
-        )
-        return (
-            builder.issuer_name(self.certificate.subject)
-            .add_extension(x509.BasicConstraints(False, None), critical=True)
-            .add_extension(_usage(is_ca=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([trust.ROLES[role]]), critical=False)
-            .add_extension(issuer_id, critical=False)
-            .sign(self.key, SHA256())
-        )
-
 
 def check_client_name(name: str) -> str:
-    """Return ``name`` if a client can be called that."""
+    """Return ``name`` if it is a valid name of a client."""
     if not _CLIENT_NAME.fullmatch(name) or name.lower() in RESERVED_NAMES:
         raise ConfigError(
             "a client's name has 1 to 64 letters, digits, '.', '_' or '-', begins with "
@@ -168,7 +156,8 @@ def check_client_name(name: str) -> str:
     return name
 
 
-def _server_name(name: str) -> x509.GeneralName:
+def server_name(name: str) -> x509.GeneralName:
+    """Return a host name or an IP address as certificates hold it."""
     try:
         address = ipaddress.ip_address(name)
     except ValueError:
@@ -183,13 +172,10 @@ def _server_name(name: str) -> x509.GeneralName:
     return x509.IPAddress(address)
 
 
-def _key(path: Path) -> ec.EllipticCurvePrivateKey:
-    """Return the key in ``path``, made now if there is none."""
+def own_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    """Return the key in ``path``; make it if there is none."""
     if path.exists():
-        key = trust.load_key(path)
-        if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise ConfigError(f"{path} is not a key on an elliptic curve")
-        return key
+        return load_ec_key(path)
     key = ec.generate_private_key(ec.SECP256R1())
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     key_files.write_new(path, pem, is_secret=True)
@@ -199,48 +185,3 @@ def _key(path: Path) -> ec.EllipticCurvePrivateKey:
 def _write(path: Path, certificate: x509.Certificate) -> Made:
     key_files.write_new(path, certificate.public_bytes(Encoding.PEM), is_secret=False)
     return Made(path, True, certificate.not_valid_after_utc)
-
-
-def _builder(
-    name: x509.Name,
-    key: ec.EllipticCurvePrivateKey,
-    validity: tuple[datetime, datetime],
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(validity[0])
-        .not_valid_after(validity[1])
-        .add_extension(_key_id(key), critical=False)
-    )
-
-
-def _validity(days: int, starts: datetime | None = None) -> tuple[datetime, datetime]:
-    if not 1 <= days <= MAX_DAYS:
-        raise ConfigError(f"days must be between 1 and {MAX_DAYS}, got {days}")
-    begin = starts or datetime.now(UTC)
-    return begin - CLOCK_SKEW, begin + timedelta(days=days)
-
-
-def _name(common_name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-
-
-def _key_id(key: ec.EllipticCurvePrivateKey) -> x509.SubjectKeyIdentifier:
-    return x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-
-
-def _usage(*, is_ca: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not is_ca,
-        key_cert_sign=is_ca,
-        crl_sign=is_ca,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )

@@ -1,4 +1,4 @@
-"""A session over gRPC, the client's end: one request, one reply, on one stream."""
+"""The client's end of a session over gRPC: one request, one reply, on one stream."""
 
 from contextlib import suppress
 
@@ -6,23 +6,24 @@ import grpc
 
 from lightsplit.protocol import Message
 from lightsplit.protocol.control import Refusal
-from lightsplit.protocol.wire import Reader, error_of, to_frames
+from lightsplit.protocol.frames import Reader, error_of, to_frames
 from lightsplit.transports.grpc_errors import failure_of
 from lightsplit.transports.grpc_server import (
     KEEP_ALIVE_OPTIONS,
     MESSAGE_OPTIONS,
+    NO_COMPRESSION,
     SESSION,
 )
 from lightsplit.transports.stream import Stream, StreamEndedError
-from lightsplit.transports.threaded_stream import ThreadedStream
 
 _OPTIONS = [
     *MESSAGE_OPTIONS,
     *KEEP_ALIVE_OPTIONS,
+    NO_COMPRESSION,
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
-    # A new connection is a new one: no other channel's, and no waiting for its mood.
+    # Open a new connection: sharing another channel's would also share its back-off.
     ("grpc.use_local_subchannel_pool", 1),
 ]
 
@@ -32,8 +33,8 @@ class Connection:
 
     Args:
         address: host:port.
-        reader: of frames, with the limits of the contract.
-        credentials: of mutual TLS; None is plain text.
+        reader: reads the server's frames within the limits of the contract.
+        credentials: certificates for mutual TLS; None means plain text.
     """
 
     def __init__(
@@ -48,10 +49,14 @@ class Connection:
             channel = grpc.insecure_channel(address, options=_OPTIONS)
         else:
             channel = grpc.secure_channel(address, credentials, options=_OPTIONS)
-        self._stream = open_stream(channel, SESSION)
+        self._stream = Stream(channel, SESSION)
 
     def call(self, message: Message) -> Message:
-        """Send a message and return the reply, or raise what went wrong."""
+        """Send a message and return the reply.
+
+        Raises:
+            ExchangeError: the server refused the message, or the stream ended.
+        """
         self._send(message)
         while True:
             reply = self._reader.feed(self._next_frame())
@@ -69,7 +74,7 @@ class Connection:
                 self._stream.receive()
 
     def close(self) -> None:
-        """End the stream, whatever its state."""
+        """End the stream at once, even in the middle of an exchange."""
         self._stream.close()
 
     def _send(self, message: Message) -> None:
@@ -81,13 +86,3 @@ class Connection:
             return self._stream.receive()
         except StreamEndedError as end:
             raise failure_of(self._address, end) from end
-
-
-def open_stream(channel: grpc.Channel, method: str) -> Stream:
-    """Return a stream without threads where this grpcio can; else one with them."""
-    try:
-        from lightsplit.transports.direct_stream import DirectStream
-
-        return DirectStream(channel, method)
-    except (ImportError, AttributeError, TypeError):
-        return ThreadedStream(channel, method)

@@ -1,8 +1,8 @@
-"""What a failed gRPC call means, in words that say what to do.
+"""The meaning of a failed gRPC call, in words that say what to do.
 
-gRPC tells it in a sentence for those who wrote it, and by one status for what passes
-and what does not. Here it becomes ``TransportError``, which is worth another try, or
-``RemoteError``, which is not.
+gRPC describes a failure in terms of its own parts, and uses one status for failures
+that pass and failures that last. Here a failure becomes a ``TransportError``, which is
+worth another try, or a ``RemoteError``, which is not.
 """
 
 import errno
@@ -21,13 +21,13 @@ _PERMANENT = {
     grpc.StatusCode.PERMISSION_DENIED,
 }
 _UNSIGNED = "CERTIFICATE_VERIFY_FAILED: "
-_OTHER_NAME = ("Hostname Verification", "is not in peer certificate")  # by version
+_OTHER_NAME = ("Hostname Verification", "is not in peer certificate")  # old, new gRPC
 _PLAIN_TEXT = "WRONG_VERSION_NUMBER"
 _NEVER_CONNECTED = "failed to connect to all addresses"
 
 
 def failure_of(address: str, end: StreamEndedError) -> ExchangeError:
-    """Return what to raise: only some failures may pass if one tries again."""
+    """Return the error to raise for a stream to ``address`` that ended."""
     code, details = end.code, end.details
     if code is grpc.StatusCode.OK:
         return TransportError(f"{address}: the server closed the connection")
@@ -38,14 +38,14 @@ def failure_of(address: str, end: StreamEndedError) -> ExchangeError:
     text = f"{address}: {_reason(details, address)}"
     if details.startswith(_NEVER_CONNECTED) and "Socket closed" in details:
         text += (
-            "; if it goes on: either both ends have certificates (--certs) or neither "
-            "has, and all are of one authority"
+            "; if this persists, give both ends certificates of one authority "
+            "(--certs), or neither"
         )
     return RemoteError(text) if code in _PERMANENT else TransportError(text)
 
 
 def obstacle(address: str) -> str:
-    """Return what keeps a server from listening on an address that gRPC refused."""
+    """Return the reason why a server cannot listen on an address."""
     host, _, port = address.rpartition(":")
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=_STREAM)
@@ -57,13 +57,13 @@ def obstacle(address: str) -> str:
     except OSError as error:
         reason = error.strerror or str(error)
         if error.errno == errno.EADDRINUSE:
-            reason += "; end what listens there, or take another port"
+            reason += "; stop the program that listens there, or use another port"
         return reason
     return "gRPC cannot use it"
 
 
 def _misfit(details: str) -> str:
-    """Return how two ends do not fit each other by certificate; empty if they may."""
+    """Return why the certificates of the two ends do not match; empty if they may."""
     if _UNSIGNED in details:
         reason = details.rpartition(_UNSIGNED)[2].removesuffix(": OK")
         return (
@@ -81,9 +81,9 @@ def _misfit(details: str) -> str:
 
 
 def _reason(details: str, address: str) -> str:
-    """Return the last cause that gRPC names, without its own words around it."""
+    """Return the last cause that gRPC names, without its prefixes."""
     reason = details.rpartition("last error: ")[2]
     same = quote(address, safe=":")
-    for said in ("UNKNOWN: ", "UNAVAILABLE: ", f"ipv4:{same}: ", f"ipv6:{same}: "):
-        reason = reason.removeprefix(said)
+    for prefix in ("UNKNOWN: ", "UNAVAILABLE: ", f"ipv4:{same}: ", f"ipv6:{same}: "):
+        reason = reason.removeprefix(prefix)
     return reason

@@ -1,7 +1,7 @@
-"""Files of keys and certificates: whole or absent, made once, never replaced.
+"""Files of keys and certificates: complete or absent, created once, never replaced.
 
-A secret file can be read by its owner alone, from the moment it exists. One that others
-can read is refused rather than used: it may be known to them already.
+Only its owner can read a secret file, from the moment it exists. A secret file that
+others can read is refused, because they may already know it.
 """
 
 import os
@@ -13,13 +13,13 @@ from lightsplit.errors import ConfigError
 
 SECRET_MODE = 0o600
 PUBLIC_MODE = 0o644
-HAS_MODES = os.name == "posix"  # elsewhere the bits say nothing about who may read
+HAS_MODES = os.name == "posix"  # elsewhere the bits do not say who may read
 
 
 def write_new(path: Path, content: bytes, *, is_secret: bool) -> None:
-    """Create ``path`` with ``content`` in one step; refuse if it exists."""
+    """Create ``path`` with ``content`` atomically; refuse an existing path."""
     if os.path.lexists(path):
-        raise ConfigError(f"{path} exists and is not overwritten")
+        raise ConfigError(f"{path} already exists and will not be overwritten")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")

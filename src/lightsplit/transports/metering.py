@@ -1,4 +1,4 @@
-"""Counts every byte that a message would put on the wire."""
+"""Counts every byte that messages put on the wire."""
 
 from collections import Counter
 
@@ -11,11 +11,11 @@ KINDS = (*STEP_KINDS, "labels", "evaluation", "framing", "hand_off", "setup")
 class ByteMeter:
     """A mod that adds up the bytes of messages by kind.
 
-    The payload of the four messages of training steps is counted under their own names,
-    that of a forward pass outside training under ``evaluation``; what the serialiser
-    adds to either is ``framing``, so that all these together are the length of the
-    frames. Hand-offs and set-up do not go through the step's channel: whoever sends
-    them calls ``add``.
+    The payloads of the four messages of a training step are counted under their own
+    names, and those of a forward pass outside training under ``evaluation``. The bytes
+    that the serialiser adds are ``framing``, so the sum of all kinds is the length of
+    the frames. Hand-offs and set-up do not pass through the mod: their sender calls
+    ``add``.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class ByteMeter:
         self.counts[kind] += count
 
     def restore(self, by_kind: dict[str, int]) -> None:
-        """Go on counting from what ``by_kind`` returned before."""
+        """Continue from counts that ``by_kind`` returned before."""
         self.counts = Counter({kind: by_kind.get(kind, 0) for kind in KINDS})
 
     def by_kind(self) -> dict[str, int]:

@@ -1,8 +1,8 @@
-"""How a request gets its reply, and what may stand in between.
+"""Transports and mods: how a request gets its reply.
 
-A transport is anything that turns a request into a reply; in one process that is the
-server's own ``handle``. A mod sees every request and reply on the way: it counts,
-records or alters, and the two ends know nothing of it.
+A transport turns a request into a reply; in one process it is the server's own
+``handle``. A mod sees every request and reply on the way: it counts, records or alters
+them, and the two ends do not notice.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Send = Callable[[Request], Reply]
 
 
 class Mod(Protocol):
-    """Something that stands between client and server."""
+    """A function between client and server."""
 
     def __call__(self, request: Request, call_next: Send) -> Reply:
         """Return the reply to ``request``, usually that of ``call_next``."""

@@ -1,7 +1,8 @@
-"""The other end of a session, as far as the transport knows it."""
+"""The other end of a connection, and the session that answers it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from lightsplit.protocol import Message
 
@@ -11,13 +12,15 @@ class Peer:
     """A connected client.
 
     Attributes:
-        name: its certificate's name; None in plain text, where it names itself.
-        cancel: ends the session from outside.
-        is_alive: says whether the connection still stands.
-        when_gone: takes what is called, in a thread of the transport's, once it does
-            not stand any more.
-        allow_sides: lets its messages bring a sealed side from now on; before, none of
-            them may be longer than what is said at the door.
+        name: the name in its certificate; None in plain text, where clients name
+            themselves.
+        cancel: ends the connection.
+        is_alive: returns whether the connection is still open.
+        when_gone: registers a function that the transport calls, in a thread of its
+            own, when the connection ends.
+        allow_sides: raises the limit of the client's messages to the length of a sealed
+            side; until then the limit of the handshake applies.
+        serial: the serial number of its certificate; None in plain text.
     """
 
     name: str | None
@@ -25,6 +28,26 @@ class Peer:
     is_alive: Callable[[], bool]
     when_gone: Callable[[Callable[[], None]], object] = lambda _call: None
     allow_sides: Callable[[], object] = lambda: None
+    serial: int | None = None
 
 
-Session = Callable[[Peer, Iterator[Message]], Iterator[Message]]
+class Session(Protocol):
+    """Answers the messages of one connection, one at a time."""
+
+    def handle(self, message: Message) -> Message | None:
+        """Return the reply, perhaps after a long wait; None ends the session.
+
+        A LightSplitError refuses the message and ends the session.
+        """
+        ...
+
+    def replied(self) -> None:
+        """Do the work that can wait until the reply is on its way."""
+        ...
+
+    def close(self) -> None:
+        """Release the session; called once, however the connection ended."""
+        ...
+
+
+OpenSession = Callable[[Peer], Session]

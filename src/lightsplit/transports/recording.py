@@ -1,7 +1,4 @@
-"""Keeps what passed between clients and server.
-
-A run without a recorder has nothing in its way: the mod is put there or it is not.
-"""
+"""Keeps the messages that passed between clients and server."""
 
 from collections import deque
 
@@ -12,12 +9,12 @@ from lightsplit.transports.middleware import Send
 class Recorder:
     """A mod that keeps requests with their replies.
 
-    The tensors are those that were sent, not copies: neither side writes to a tensor
-    that it has sent.
+    It keeps the tensors that were sent, not copies: neither end writes to a tensor
+    after sending it.
 
     Args:
-        limit: how many of the newest exchanges are kept; None is all.
-        only_training: whether forward passes outside training are left out.
+        limit: number of newest exchanges to keep; None keeps all.
+        only_training: whether to leave out forward passes outside training.
     """
 
     def __init__(
@@ -27,7 +24,7 @@ class Recorder:
         self._only_training = only_training
 
     def __call__(self, request: Request, call_next: Send) -> Reply:
-        """Let the request through and keep it with its reply."""
+        """Pass the request on and keep it with its reply."""
         reply = call_next(request)
         is_training = not isinstance(request, CodeMessage) or request.is_training
         if is_training or not self._only_training:

@@ -1,10 +1,10 @@
-"""Hand-offs that the server carries but can neither read nor change nor swap.
+"""Hand-offs that the server carries but can neither read, change nor swap.
 
     sealed = magic (4) · nonce (12) · AES-256-GCM ciphertext · tag (16)
 
 The associated data binds a sealed blob to its run, its turn and the contract's digest,
-so one that belongs elsewhere fails as surely as one that was altered. All clients share
-the key: sealing keeps the server out, not one client from another.
+so a blob that belongs elsewhere is refused just like an altered one. All clients share
+the key: sealing keeps the server out, but does not protect clients from each other.
 
 The nonce is random; a key is good for 2**32 hand-offs (NIST SP 800-38D, section 8.3).
 """
@@ -12,6 +12,7 @@ The nonce is random; a key is good for 2**32 hand-offs (NIST SP 800-38D, section
 import base64
 import binascii
 import hashlib
+import hmac
 import json
 import secrets
 from pathlib import Path
@@ -62,29 +63,37 @@ class SealingKey:
             raise ConfigError(f"{path} is a damaged sealing key") from error
 
     def save(self, path: Path) -> None:
-        """Write the key for its owner's eyes only; refuse if ``path`` exists."""
+        """Write the key to a new file that only its owner can read."""
         line = FILE_PREFIX + base64.b64encode(self._secret).decode() + "\n"
         key_files.write_new(path, line.encode(), is_secret=True)
 
     @property
     def fingerprint(self) -> str:
-        """Names the key without giving it away, for owners to compare."""
+        """A name of the key that does not reveal it, for owners to compare."""
         return hashlib.sha256(b"lightsplit fingerprint " + self._secret).hexdigest()[
             :16
         ]
+
+    def derive(self, *names: int | str) -> int:
+        """Return 256 bits that only the holders of the key can compute.
+
+        They depend on every name, in order, and do not reveal the key.
+        """
+        text = b"lightsplit derived " + repr(names).encode()
+        return int.from_bytes(hmac.digest(self._secret, text, "sha256"), "big")
 
     def seal(self, blob: bytes, *, run: str, turn: int, contract: str) -> bytes:
         """Return ``blob`` sealed for this run, turn and contract digest."""
         if len(blob) > MAX_BLOB_BYTES:
             raise SealError(
-                f"a hand-off can have {MAX_BLOB_BYTES} bytes, got {len(blob)}"
+                f"a hand-off can have at most {MAX_BLOB_BYTES} bytes, got {len(blob)}"
             )
         nonce = secrets.token_bytes(NONCE_BYTES)
         bound = _bound_to(run, turn, contract)
         return MAGIC + nonce + AESGCM(self._secret).encrypt(nonce, blob, bound)
 
     def open(self, sealed: bytes, *, run: str, turn: int, contract: str) -> bytes:
-        """Return what was sealed; refuse all but that very run, turn and contract."""
+        """Return the sealed content; refuse any other run, turn or contract."""
         view = memoryview(sealed)
         start = len(MAGIC) + NONCE_BYTES
         if len(view) < SEAL_BYTES or view[: len(MAGIC)] != MAGIC:

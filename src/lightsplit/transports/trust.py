@@ -1,6 +1,6 @@
-"""What must hold of certificate files before anybody connects with them.
+"""Checks of certificate files before anybody connects with them.
 
-A failed TLS handshake says little; each of these says what is wrong with which file.
+A failed TLS handshake says little; each check names the file and the fault.
 """
 
 from collections.abc import Iterable
@@ -39,6 +39,19 @@ def check_certificate(path: Path, *, ca: Path, role: str) -> x509.Certificate:
     return chain[0]
 
 
+def check_is_trusted(
+    certificate: x509.Certificate, *, ca: Path, role: str
+) -> x509.Certificate:
+    """Return a certificate that somebody else sent, if it is as good as one's own."""
+    where = Path(certificate.subject.rfc4514_string())
+    check_time(where, [certificate])
+    if not _is_for(certificate, role):
+        raise ConfigError(f"{where} is not the certificate of a {role}")
+    if not _leads_to([certificate], load_certificates(ca)):
+        raise ConfigError(f"{where} was not signed by the CA in {ca}")
+    return certificate
+
+
 def check_pair(certificate: Path, key: Path) -> None:
     """Raise unless the private key belongs to the certificate."""
     public = load_certificates(certificate)[0].public_key()
@@ -55,18 +68,18 @@ def check_time(path: Path, certificates: Iterable[x509.Certificate]) -> None:
         begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
         if now > end:
             raise ConfigError(
-                f"{path} expired on {end:%Y-%m-%d %H:%M} UTC; to renew it, remove it "
-                "from the folder that has ca.key and run 'lightsplit certs' there again"
+                f"{path} expired on {end:%Y-%m-%d %H:%M} UTC; 'lightsplit certs renew' "
+                "at the authority, which has ca.key, makes a new one for the same key"
             )
         if now < begin:
             raise ConfigError(
-                f"{path} is valid from {begin:%Y-%m-%d %H:%M} UTC and this machine's "
+                f"{path} is valid from {begin:%Y-%m-%d %H:%M} UTC, but this machine's "
                 f"clock says {now:%Y-%m-%d %H:%M}"
             )
 
 
 def load_certificates(path: Path) -> list[x509.Certificate]:
-    """Return the certificates in a PEM file, of which there is at least one."""
+    """Return the certificates in a PEM file, at least one."""
     try:
         return x509.load_pem_x509_certificates(key_files.read(path, is_secret=False))
     except ValueError as error:

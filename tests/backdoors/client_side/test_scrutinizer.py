@@ -37,7 +37,7 @@ def test_gradients_that_know_no_classes_raise_an_alarm_after_one_window():
     assert inspector.alarmed_at == WINDOW - 1
 
 
-def test_nothing_is_said_before_the_first_window_is_over():
+def test_there_is_no_score_before_the_end_of_the_first_window():
     assert watch(WINDOW - 1, by_class).score is None
 
 

@@ -7,15 +7,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lightsplit.backdoors import DETECTORS, Evidence, make_detector
+from lightsplit.backdoors import DETECTORS, Evidence
+from lightsplit.backdoors.evidence import KINDS
 from lightsplit.errors import ConfigError
 
 CLIENTS = 9
 
 
 def make(name):
-    options = {"trusted": 0} if name == "fltrust" else {}
-    return make_detector(name, clients=CLIENTS, **options)
+    return DETECTORS.create(name, clients=CLIENTS)
 
 
 @pytest.fixture(params=DETECTORS.names())
@@ -23,10 +23,10 @@ def name(request):
     return request.param
 
 
-def test_a_detector_knows_its_name_and_what_it_needs(name):
+def test_a_detector_knows_its_name_and_the_evidence_it_needs(name):
     detector = make(name)
     assert detector.name == name
-    assert detector.needs <= {"code", "output", "gradient", "weights"}
+    assert detector.needs <= set(KINDS)
 
 
 @settings(deadline=None, max_examples=10)
@@ -68,7 +68,7 @@ def test_too_few_clients_are_not_judged_but_do_not_break_it(field, name, count):
     assert all(map(math.isfinite, verdict.scores))
 
 
-def test_a_detector_goes_on_from_its_state(field, name):
+def test_a_detector_continues_from_its_state(field, name):
     used, fresh = make(name), make(name)
     used.judge(field(CLIENTS, seed=1))
     fresh.load(used.state())
@@ -79,11 +79,6 @@ def test_a_detector_goes_on_from_its_state(field, name):
 def test_evidence_that_is_missing_is_named(name):
     with pytest.raises(ConfigError, match="client 0"):
         make(name).judge([Evidence(client) for client in range(CLIENTS)])
-
-
-def test_an_option_of_another_detector_is_refused():
-    with pytest.raises(ConfigError, match=r"consensus: not a setting of .*foolsgold"):
-        make_detector("foolsgold", clients=3, consensus="mean")
 
 
 @pytest.mark.parametrize(

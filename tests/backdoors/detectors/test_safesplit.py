@@ -5,7 +5,7 @@ import pytest
 import scipy.fft
 import torch
 
-from lightsplit.backdoors import make_detector
+from lightsplit.backdoors import DETECTORS
 from lightsplit.backdoors.detectors.safesplit import (
     WIDTH,
     low_frequencies,
@@ -35,18 +35,18 @@ def test_a_weight_whose_sign_changes_turns_by_half():
 
 
 def test_nothing_is_judged_before_every_client_had_a_turn(field):
-    verdict = make_detector("safesplit", clients=10).judge(field(9, malicious=[3]))
+    verdict = DETECTORS.create("safesplit", clients=10).judge(field(9, malicious=[3]))
     assert verdict.scores == (0,) * 9
 
 
 def test_at_least_one_turn_of_a_window_is_benign_by_each_score(field):
-    verdict = make_detector("safesplit", clients=10).judge(field(10))
+    verdict = DETECTORS.create("safesplit", clients=10).judge(field(10))
     assert sum(verdict.flags) <= 2 * (10 - 6)
     assert min(verdict.scores) <= 1
 
 
 def test_scores_are_ranks_in_units_of_the_benign_half(field):
-    verdict = make_detector("safesplit", clients=10).judge(field(10))
+    verdict = DETECTORS.create("safesplit", clients=10).judge(field(10))
     ranks = np.array(verdict.scores) * 6
     assert np.allclose(ranks, ranks.round())
     assert math.isclose(ranks.max(), 10)

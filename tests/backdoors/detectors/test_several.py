@@ -1,55 +1,39 @@
-"""Several detectors by one setting."""
+"""Several detectors that judge one run."""
 
 import pytest
 
-from lightsplit.backdoors import make_detectors, parse_detectors
+from lightsplit.backdoors import check_company, make_detectors
 from lightsplit.errors import ConfigError
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("", ()),
-        (" ", ()),
-        ("contra", ("contra",)),
-        ("cosine-output , cosine-code", ("cosine-output", "cosine-code")),
-    ],
-)
-def test_names_keep_their_order_and_lose_their_spaces(text, names):
-    assert parse_detectors(text) == names
+def test_detectors_keep_their_order_and_have_options_of_their_own():
+    chosen = {"fltrust": {"trusted_client": 2}, "cosine-code": {"threshold": 2.0}}
+    first, second = make_detectors(chosen, clients=4)
+    assert (first.name, second.name) == ("fltrust", "cosine-code")
+    assert (first.trusted_client, first.threshold) == (2, first.own_threshold)
+    assert second.threshold == 2
+    assert first.clients == second.clients == 4
+
+
+def test_without_a_name_there_is_no_detector():
+    assert make_detectors({}, clients=4) == ()
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("names", "reason"),
     [
-        ("cosine-code,cosine-code", "named once only"),
-        ("cosine-code,safesplit", "safesplit judges single turns"),
-        ("safesplit,contra", "can only stand alone"),
-        ("cosine-code,contr", "did you mean 'contra'"),
-        ("cosine-code,", "unknown detector ''"),
+        (["cosine-code", "safesplit"], "safesplit judges single turns"),
+        (["safesplit", "contra"], "must be the only detector, got safesplit, contra"),
+        (["cosine-code", "contr"], "did you mean 'contra'"),
     ],
 )
-def test_a_list_that_cannot_judge_together_is_refused(text, reason):
+def test_detectors_that_cannot_judge_together_are_refused(names, reason):
     with pytest.raises(ConfigError, match=reason):
-        parse_detectors(text)
+        check_company(names)
+    with pytest.raises(ConfigError, match=reason):
+        make_detectors({name: {} for name in names}, clients=4)
 
 
-def test_a_setting_goes_to_every_detector_that_has_it():
-    names = ("cosine-code", "cosine-output", "fltrust")
-    first, second, third = make_detectors(
-        names, clients=4, false_alarm_rate=0.1, trusted=2
-    )
-    assert first.threshold == second.threshold != first.own_threshold
-    assert (third.trusted, third.threshold) == (2, third.own_threshold)
-
-
-def test_a_setting_that_none_of_them_has_is_refused():
-    with pytest.raises(ConfigError, match="sides: not a setting of"):
-        make_detectors(("contra", "foolsgold"), clients=4, sides="one")
-
-
-def test_one_threshold_serves_only_scores_of_one_scale():
-    made = make_detectors(("cosine-code", "cosine-output"), clients=4, threshold=2.0)
-    assert [detector.threshold for detector in made] == [2, 2]
-    with pytest.raises(ConfigError, match="different scales: cosine-code 3, contra"):
-        make_detectors(("cosine-code", "contra"), clients=4, threshold=2.0)
+@pytest.mark.parametrize("names", [[], ["safesplit"], ["contra", "cosine-code"]])
+def test_others_can(names):
+    check_company(names)

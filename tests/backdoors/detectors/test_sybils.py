@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from lightsplit.backdoors import make_detector
+from lightsplit.backdoors import DETECTORS
 from lightsplit.backdoors.detectors.sybils import pairwise_cosines
 
 
@@ -16,10 +16,12 @@ def evidence(make_piece, vectors):
 
 @pytest.fixture(params=["foolsgold", "contra"])
 def detector(request):
-    return make_detector(request.param, clients=8)
+    return DETECTORS.create(request.param, clients=8)
 
 
-def test_sybils_are_told_from_clients_with_aims_of_their_own(detector, make_piece):
+def test_sybils_are_distinguished_from_clients_with_different_aims(
+    detector, make_piece
+):
     generator = np.random.default_rng(0)
     vectors = generator.standard_normal((8, 300))
     vectors[5:] = vectors[5] + 0.01 * generator.standard_normal((3, 300))
@@ -34,7 +36,7 @@ def test_a_single_attacker_has_no_twin_and_is_not_found(detector, make_piece):
     assert detector.judge(evidence(make_piece, vectors)).flagged == ()
 
 
-def test_what_a_client_did_before_counts(detector, make_piece):
+def test_a_clients_earlier_gradients_count(detector, make_piece):
     generator = np.random.default_rng(2)
     vectors = generator.standard_normal((8, 300))
     alike = vectors.copy()

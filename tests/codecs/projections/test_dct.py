@@ -1,4 +1,4 @@
-"""The structured projection against SciPy's transform, and what it costs."""
+"""The structured projection, compared with SciPy's transform, and its cost."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def written_out(activation, draw):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 64, 1024, 2880, 5684])
-def test_projecting_is_what_scipy_gives_step_by_step(size):
+def test_projecting_equals_scipy_step_by_step(size):
     code_size = max(1, size // 2)
     activation = np.random.default_rng(0).standard_normal((3, size))
     expected = written_out(activation, _draw(size, code_size, seed=5))
@@ -33,7 +33,7 @@ def test_projecting_is_what_scipy_gives_step_by_step(size):
     np.testing.assert_allclose(code.numpy(), expected, atol=1e-6)
 
 
-def test_what_is_drawn_are_signs_permutations_and_distinct_places():
+def test_the_draws_are_signs_permutations_and_distinct_places():
     draw = _draw(100, 30, seed=1)
     assert set(draw.first_signs) == set(draw.second_signs) == {-1, 1}
     assert sorted(draw.first_order) == sorted(draw.second_order) == list(range(100))

@@ -1,4 +1,4 @@
-"""What tells the two dense projections apart."""
+"""The differences between the two dense projections."""
 
 import torch
 

@@ -160,7 +160,7 @@ def test_nothing_is_trained_and_nothing_is_saved(name):
 
 
 @every_projection
-def test_what_was_drawn_moves_with_the_module(name):
+def test_the_drawn_tensors_move_with_the_module(name):
     projection = make(name).to("meta")
     assert {buffer.device.type for buffer in projection.buffers()} == {"meta"}
 

@@ -1,1 +1,1 @@
-"""What the laws of the network are tried with: runs, lines that break, processes."""
+"""Tools that test the laws of the network: runs, breaking lines, processes."""

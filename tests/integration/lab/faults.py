@@ -1,4 +1,4 @@
-"""Faults at moments chosen by what passes on the lines, never by the clock."""
+"""Faults at moments chosen by the messages on the lines, never by the clock."""
 
 import contextlib
 import json
@@ -89,8 +89,9 @@ def left_behind(cluster):
     server = cluster.folder / "server"
     lines = (server / "metrics.jsonl").read_text().splitlines()
     record = json.loads((server / "record.json").read_text())
-    content = next((server / "checkpoint").glob("step-*/progress.json"))
-    progress = json.loads(content.read_text())["progress"]
+    checkpoints = server / "checkpoint"
+    newest = checkpoints / (checkpoints / "latest").read_text()
+    progress = json.loads((newest / "progress.json").read_text())["progress"]
     return SimpleNamespace(
         server=load_file(server / "server.safetensors"),
         clients=[

@@ -1,4 +1,4 @@
-"""A client that says what it is told to, legal or not."""
+"""A client that sends any message it is given, legal or not."""
 
 import contextlib
 
@@ -6,10 +6,11 @@ import grpc
 import torch
 
 from lightsplit.codecs import Code
+from lightsplit.deployment.endpoint import open_line
 from lightsplit.protocol import CodeMessage, OutputGradient
+from lightsplit.protocol._pb import lightsplit_pb2 as pb
 from lightsplit.protocol.control import Hello, Ready, Refusal
-from lightsplit.protocol.wire import Reader, error_of, from_frames, to_frames
-from lightsplit.training.network import open_line
+from lightsplit.protocol.frames import Reader, error_of, from_frames, to_frames
 from lightsplit.transports.grpc_server import SESSION
 
 BATCHES = 2  # of each client in lab.runs.SMALL
@@ -85,3 +86,16 @@ def streams(port, frames_of_each):
 
 def first_frame(message):
     return to_frames(message)[0]
+
+
+def long_side(total, parts):
+    """Yield a sealed side of ``total`` bytes that nobody may send before its turn."""
+    head = b"\x4a" + bytes(
+        [total & 0x7F | 0x80, total >> 7 & 0x7F | 0x80, total >> 14 & 0x7F | 0x80]
+    )
+    head += bytes([total >> 21 & 0x7F | 0x80, total >> 28])
+    whole = len(head) + total
+    yield pb.Frame(part=pb.Part(total=whole, data=head)).SerializeToString()
+    for index in range(1, parts):
+        part = pb.Part(index=index, data=bytes(2**20))
+        yield pb.Frame(part=part).SerializeToString()

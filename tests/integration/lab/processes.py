@@ -67,7 +67,7 @@ class Zygote:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(here.parent)},
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": self._path(here)},
         )
         self._started = queue.SimpleQueue()
         self._processes = {}
@@ -94,6 +94,12 @@ class Zygote:
         process = self._processes[pid] = Process(pid, Path(log))
         return process
 
+    @staticmethod
+    def _path(here):
+        """Find lab as well as the package that is under test."""
+        known = [str(here.parent), os.environ.get("PYTHONPATH", "")]
+        return os.pathsep.join(filter(None, known))
+
     def kill_all(self):
         """End what runs, and wait for it."""
         running = [p for p in self._processes.values() if p.code is None]
@@ -116,10 +122,14 @@ class Zygote:
 
 
 class Cluster:
-    """One server and its clients as processes, started again when they were killed."""
+    """One server and its clients as processes, started again when they were killed.
 
-    def __init__(self, zygote, folder, *, settings, serve=(), join=()):
+    ``secret`` is a file for all clients; without it each makes a secret of its own.
+    """
+
+    def __init__(self, zygote, folder, *, settings, serve=(), join=(), secret=None):
         self.folder = folder
+        self._secret = [] if secret is None else ["--secret", secret]
         self.settings = options(**settings)
         self.server = None
         self.clients = {}
@@ -166,6 +176,7 @@ class Cluster:
             *self.settings,
             *("--address", f"127.0.0.1:{self.ports[name]}", "--name", name),
             *("--key", self.folder / "clients.key", "--state", self.folder / name),
+            *self._secret,
             *self._join,
         ]
 

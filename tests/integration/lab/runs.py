@@ -1,4 +1,4 @@
-"""A networked run inside this process, with real sockets, and what it must equal."""
+"""Networked runs inside this process with real sockets, and their references."""
 
 import threading
 from functools import cached_property, lru_cache
@@ -6,15 +6,11 @@ from types import SimpleNamespace
 
 import torch
 
-from lightsplit.experiments import build, make_experiment
-from lightsplit.training.network import (
-    Endpoint,
-    JoinOptions,
-    join,
-    make_expectation,
-    serve,
-)
-from lightsplit.training.plan import Plan
+from lightsplit.deployment.endpoint import Endpoint
+from lightsplit.deployment.join_options import JoinOptions
+from lightsplit.deployment.network import join, make_expectation, serve
+from lightsplit.experiments import build, from_settings, pieces
+from lightsplit.runs.plan import RunPlan
 from lightsplit.transports import ByteMeter
 from lightsplit.transports.credentials import TlsFiles
 from lightsplit.transports.sealing import SealingKey
@@ -26,21 +22,24 @@ SMALL = {
     "test_limit": 24,
     "batch_size": 16,
     "epochs": 2,
+    "turn_steps": 1,
 }
 PATIENCE_SECONDS = 60.0
+# Figures of a line that differ over a network; objectives stay with their client.
+NOT_TOLD = ("seconds", "bytes", "objectives")
 MESSAGES = ("code", "output", "output_gradient", "code_gradient", "labels", "framing")
 
 
 def complete(**settings):
     """Return SMALL changed by ``settings``, with a projection that costs nothing."""
     merged = {**SMALL, **settings}
-    if merged.get("codec", "lightsplit-f").startswith("lightsplit"):
+    if merged.get("codec", "lightsplit-f") in ("lightsplit-f", "lightsplit-l"):
         merged.setdefault("projection", "dct")
     return merged
 
 
 def build_job(**settings):
-    return build(make_experiment(complete(**settings)))
+    return build(from_settings(complete(**settings)))
 
 
 @lru_cache(maxsize=64)
@@ -49,7 +48,7 @@ def _reference(frozen):
     list(job.trainer.run())
     return outcome(
         job.trainer.server.side,
-        [client.side for client in job.trainer.clients],
+        [_own_state(client, job.trainer) for client in job.trainer.clients],
         job.trainer.progress,
     )
 
@@ -59,16 +58,23 @@ def reference(**settings):
     return _reference(tuple(sorted(settings.items())))
 
 
-def outcome(server_side, client_sides, progress):
+def _own_state(client, trainer):
+    """Return a client's side with its own optimizer, if that stays with it."""
+    if trainer.side_travels:
+        client.take_seat()
+    return copied(client.side.state())
+
+
+def outcome(server_side, client_states, progress):
     return SimpleNamespace(
         server=copied(server_side.state()),
-        clients=[copied(side.state()) for side in client_sides],
+        clients=client_states,
         steps=progress.steps,
         samples=progress.samples,
         client_steps=list(progress.client_steps),
         bytes={kind: progress.bytes.get(kind, 0) for kind in MESSAGES},
         history=[
-            {k: v for k, v in line.items() if k not in ("seconds", "bytes")}
+            {k: v for k, v in line.items() if k not in NOT_TOLD}
             for line in progress.history
         ],
         verdicts=progress.verdicts,
@@ -112,7 +118,7 @@ class Network:
         are_names_open=False,
         **settings,
     ):
-        self.experiment = make_experiment(complete(**settings))
+        self.experiment = from_settings(complete(**settings))
         self.folder = folder
         self.names = list(names)
         self.tls = tls
@@ -177,8 +183,8 @@ class Network:
             for error in list(self.errors.values()):
                 raise error
             assert not thread.is_alive(), f"{thread.name} did not end"
-        sides = [self.side(name) for name in self.names]
-        return outcome(self.server.side, sides, self.coordinator.progress)
+        states = [copied(self.side(name).state()) for name in self.names]
+        return outcome(self.server.side, states, self.coordinator.progress)
 
     def _client(self, name):
         return self.jobs[name].trainer.clients[self.names.index(name)]
@@ -231,7 +237,12 @@ class Network:
         )
 
     def _make_plan(self, **more):
-        experiment = self.experiment
-        names = ("turn_steps", "epochs", "max_steps", "eval_every", "patience")
-        known = {name: getattr(experiment, name) for name in names}
-        return Plan(**{**known, "step_timeout_seconds": 30.0, **more})
+        training = self.experiment.training
+        known = {
+            "turn_steps": pieces.turn_steps(self.experiment),
+            "epochs": training.epochs,
+            "max_steps": training.max_steps or 0,
+            "eval_every": training.eval_every or 0,
+            "patience": training.patience or 0,
+        }
+        return RunPlan(**{**known, "step_timeout_seconds": 30.0, **more})

@@ -17,9 +17,9 @@ import sys
 
 def main():
     import lightsplit.cli.app  # noqa: F401  once, before the forks
-    from lightsplit.experiments import build, make_experiment
+    from lightsplit.experiments import build, from_settings
 
-    build(make_experiment({"train_limit": 20, "clients": 2, "projection": "dct"}))
+    build(from_settings({"train_limit": 20, "clients": 2, "projection": "dct"}))
     running = set()
     say({"pid": os.getpid()})
     while True:

@@ -1,6 +1,6 @@
-"""What a client can notice about its server.
+"""Inspectors, with which clients check their server.
 
-Importing this package enters every inspector in ``INSPECTORS``.
+Importing this package registers every inspector in ``INSPECTORS``.
 """
 
 from lightsplit.backdoors.client_side.base import INSPECTORS, Inspector

@@ -1,10 +1,10 @@
-"""What a client can notice about its server, from the gradients that it gets back.
+"""Inspectors: clients check their server by the gradients that it sends back.
 
     code gradient as received ──observe──► score: near 1 honest, near 0 hijacked
 
-It is looked at before the client adds its own compaction to it, which knows the labels
-and would look honest whatever the server did. An inspector has no state on disk: after
-a restart it begins anew.
+The gradient is inspected before the client adds its objectives' own: those know the
+labels and would look honest whatever the server did. An inspector keeps no state on
+disk: after a restart it starts again.
 """
 
 from abc import ABC, abstractmethod
@@ -12,16 +12,17 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from lightsplit.codecs import Codec
 from lightsplit.registry import Registry
 
 
 class Inspector(ABC):
-    """Looks at every gradient that a client receives.
+    """Checks every gradient that a client receives.
 
     Attributes:
         name: the registered name.
-        score: the last one, between 0 and 1; None until there is enough to judge by.
-        alarmed_at: the step at which the alarm was raised first; None while it is not.
+        score: the latest score, between 0 and 1; None until there is enough evidence.
+        alarmed_at: the step of the first alarm; None without an alarm.
     """
 
     name: ClassVar[str]
@@ -30,10 +31,15 @@ class Inspector(ABC):
         self.score: float | None = None
         self.alarmed_at: int | None = None
 
-    def probe(self, step: int, labels: Tensor) -> Tensor | None:
-        """Return wrong labels to try the server with at ``step``; None to train.
+    @classmethod
+    def check_codec(cls, codec: Codec) -> None:
+        """Raise ConfigError if an honest server with this codec would look hijacked."""
+        del codec  # most inspectors accept any codec
 
-        The client learns nothing from a step on wrong labels; an honest server does.
+    def probe(self, step: int, labels: Tensor) -> Tensor | None:
+        """Return wrong labels to test the server with at ``step``; None to train.
+
+        The client does not learn from a step with wrong labels; an honest server does.
         """
         del step, labels
         return None
@@ -42,13 +48,13 @@ class Inspector(ABC):
     def observe(
         self, step: int, values: Tensor, labels: Tensor, gradient: Tensor
     ) -> None:
-        """Look at a step.
+        """Check the gradient of a step.
 
         Args:
-            step: counted from 0.
-            values: of the code, with the graph to the head.
-            labels: that were used.
-            gradient: at the code, as it was received (B, …).
+            step: the step, counted from 0.
+            values: the values of the code, with the graph to the head.
+            labels: the labels used in the step.
+            gradient: the gradient at the code, as received (B, …).
         """
 
     def _alarm(self, step: int) -> None:

@@ -1,16 +1,16 @@
-"""Gradients Scrutinizer (Fu et al. 2023): do gradients still know the classes?
+"""Gradients Scrutinizer (Fu et al. 2023): do gradients still depend on the classes?
 
     rows of the code gradient ──► cosines of pairs ─┬─ same label        the task makes
                                                     └─ different labels  these differ
 
 A server that trains the task sends gradients that are more alike within a class than
-between classes; a hijacker's have nothing to do with labels. Gap, fit and overlap of
-the two kinds of pairs over a window of steps make one score. Nothing is sent for it.
+between classes; a hijacker's are unrelated to the labels. Gap, fit and overlap of the
+two kinds of pairs over a window of steps give one score. Nothing is sent for it.
 
-The authors' threshold is a half. An honest server's score falls as the task is learned
-and as batches get smaller: on the digits it is 0.3 to 0.8 with batches of 32 and 64,
-0.2 to 0.7 with 16, and a hijacker's stays below 0.15. So the line is drawn at 0.25, for
-batches of 32 or more.
+The authors' threshold is 0.5. An honest server's score falls as the task is learned and
+as batches get smaller: on the digits it is 0.3 to 0.8 with batches of 32 and 64, and
+0.2 to 0.7 with 16, while a hijacker's stays below 0.15. The threshold here is therefore
+0.25, for batches of 32 or more.
 """
 
 import math
@@ -23,6 +23,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from lightsplit.backdoors.client_side.base import INSPECTORS, Inspector
+from lightsplit.codecs import Codec
+from lightsplit.errors import ConfigError
 
 WINDOW = 50  # steps
 HONEST = 0.25
@@ -49,10 +51,19 @@ class Scrutinizer(Inspector):
         super().__init__()
         self._window: list[_Pairs] = []
 
+    @classmethod
+    def check_codec(cls, codec: Codec) -> None:
+        """Refuse a trained lift-back, which changes gradients as a hijacker would."""
+        if codec.has_trained_lift:
+            raise ConfigError(
+                f"the scrutinizer mistakes an honest server with {codec.name} for a "
+                "hijacker: use splitguard, or another codec"
+            )
+
     def observe(
         self, step: int, values: Tensor, labels: Tensor, gradient: Tensor
     ) -> None:
-        """Add the pairs of a step; at the end of a window, judge."""
+        """Add the pairs of a step, and judge at the end of a window."""
         del values
         pairs = _pairs(gradient.detach().flatten(1).double(), labels)
         if pairs is not None:
@@ -65,7 +76,7 @@ class Scrutinizer(Inspector):
 
 
 def _pairs(rows: Tensor, labels: Tensor) -> _Pairs | None:
-    """Return the likeness of pairs, in [0, 1]; None without pairs of both kinds."""
+    """Return the similarity of pairs, in [0, 1]; None without pairs of both kinds."""
     units = normalize(rows)
     likeness = 0.5 + 0.5 * units @ units.T
     above = torch.ones_like(likeness, dtype=torch.bool).triu(1)
@@ -102,7 +113,7 @@ def _roughness(history: Floats) -> float:
 
 
 def _overlap(first: tuple[float, float], second: tuple[float, float]) -> float:
-    """Return the common part of two intervals over the part that either covers."""
+    """Return the intersection of two intervals over their union."""
     common = max(0.0, min(first[1], second[1]) - max(first[0], second[0]))
     whole = max(first[1], second[1]) - min(first[0], second[0])
     return common / whole if whole else 1.0

@@ -1,10 +1,10 @@
-"""SplitGuard (Erdoğan et al. 2022): try the server with wrong labels now and then.
+"""SplitGuard (Erdoğan et al. 2022): test the server with wrong labels at times.
 
     right labels ─► gradients R1, R2      an honest server's F is longer than R and
-    wrong labels ─► gradients F           points elsewhere; a hijacker's is one of R
+    wrong labels ─► gradients F           points elsewhere; a hijacker's F is like R
 
-Gradients are those of the head's first weights. A server that keeps a model of its own
-to tell wrong labels from right ones escapes this (SplitSpy).
+The gradients are those of the head's first weights. A server that learns to tell wrong
+labels from right ones with a model of its own evades this (SplitSpy).
 """
 
 import math
@@ -18,21 +18,21 @@ from lightsplit.backdoors.client_side.base import INSPECTORS, Inspector
 from lightsplit.seeding import numpy_generator
 
 WAIT = 20  # steps before the first probe
-SHARE = 0.1  # of the steps after that
+SHARE = 0.1  # share of the later steps that are probes
 ALPHA, BETA = 5.0, 2.0
 PATIENCE = 3  # scores whose mean is compared with the threshold
-THRESHOLD = 0.9  # the authors' cautious one
+THRESHOLD = 0.9  # the authors' cautious choice
 
 
 @INSPECTORS.register("splitguard")
 class SplitGuard(Inspector):
-    """Sends wrong labels now and then and sees whether the server cares.
+    """Sends wrong labels at times and checks whether the server reacts.
 
     Args:
-        head: whose first weights the gradients are taken at.
-        classes: how many labels there are.
-        seed: of the draws.
-        client: whose draws they are.
+        head: the head whose first weights' gradients are compared.
+        classes: the number of classes.
+        seed: seed of the draws.
+        client: the client that draws.
     """
 
     name: ClassVar[str] = "splitguard"
@@ -49,7 +49,7 @@ class SplitGuard(Inspector):
         self._recent: deque[float] = deque(maxlen=PATIENCE)
 
     def probe(self, step: int, labels: Tensor) -> Tensor | None:
-        """Return labels that are all wrong by the same shift, at some steps."""
+        """Return wrong labels, all shifted by the same amount, at some steps."""
         generator = numpy_generator(*self._names, step)
         if step < WAIT or generator.random() >= SHARE:
             return None
@@ -59,7 +59,7 @@ class SplitGuard(Inspector):
     def observe(
         self, step: int, values: Tensor, labels: Tensor, gradient: Tensor
     ) -> None:
-        """Add the gradient of a step; after a probe, judge."""
+        """Add the gradient of a step, and judge after a probe."""
         del labels
         if step < WAIT:
             return

@@ -1,13 +1,12 @@
-"""What the server can notice about its clients.
+"""Detectors, with which the server notices malicious clients.
 
-Importing this package enters every detector in ``DETECTORS``.
+Importing this package registers every detector in ``DETECTORS``.
 """
 
 from lightsplit.backdoors.detectors.base import (
     DETECTORS,
     Detector,
     Verdict,
-    make_detector,
 )
 from lightsplit.backdoors.detectors.cosine import (
     CosineCode,
@@ -16,7 +15,7 @@ from lightsplit.backdoors.detectors.cosine import (
 )
 from lightsplit.backdoors.detectors.fltrust import FLTrust
 from lightsplit.backdoors.detectors.safesplit import SafeSplit
-from lightsplit.backdoors.detectors.several import make_detectors, parse_detectors
+from lightsplit.backdoors.detectors.several import check_company, make_detectors
 from lightsplit.backdoors.detectors.sybils import Contra, FoolsGold
 
 __all__ = [
@@ -30,7 +29,6 @@ __all__ = [
     "FoolsGold",
     "SafeSplit",
     "Verdict",
-    "make_detector",
+    "check_company",
     "make_detectors",
-    "parse_detectors",
 ]

@@ -2,17 +2,16 @@
 
     [Evidence, …] ──score──► the higher, the more suspicious ──threshold──► flags
 
-Most detectors compare the clients with each other at the end of a window of rounds, on
-one piece of evidence each. One that ``judges_turns`` is asked after every turn instead,
-about the last turns, one piece of evidence each. ``detectors/several.py`` has what
-holds for several detectors over the same evidence.
+Most detectors compare the clients with each other at the end of a window of rounds,
+with one piece of evidence per client. A detector that ``judges_turns`` is called after
+every turn instead, with one piece of evidence per recent turn.
+``detectors/several.py`` runs several detectors on the same evidence.
 """
 
-import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor
 
@@ -25,12 +24,12 @@ class Verdict(NamedTuple):
     """Scores and flags, in the order of the evidence.
 
     Attributes:
-        clients: whom each score is about.
-        scores: finite; the higher, the more suspicious.
+        clients: the client of each score.
+        scores: finite numbers; the higher, the more suspicious.
         threshold: a score above it is flagged.
-        false_alarm_rate: of verdicts on honest clients alone, the simulated share with
-            any flag; None where nobody has simulated it.
-        detector: whose verdict it is.
+        false_alarm_rate: the share of verdicts on honest clients with any flag, found
+            by a bootstrap from the evidence; None if the detector has none.
+        detector: the name of the detector.
     """
 
     clients: tuple[int, ...]
@@ -41,28 +40,28 @@ class Verdict(NamedTuple):
 
     @property
     def flags(self) -> tuple[bool, ...]:
-        """Say for each score whether it is above the threshold."""
+        """Whether each score is above the threshold."""
         return tuple(score > self.threshold for score in self.scores)
 
     @property
     def flagged(self) -> tuple[int, ...]:
-        """The clients that are flagged, in order."""
+        """The flagged clients, in order."""
         pairs = zip(self.clients, self.flags, strict=True)
         return tuple(sorted({client for client, is_flagged in pairs if is_flagged}))
 
 
 class Detector(ABC):
-    """Something that tells clients that misbehave from those that do not.
+    """Scores clients by how suspicious their evidence is.
 
     Args:
-        clients: how many take part.
-        threshold: flag scores above it; None is the detector's own.
+        clients: the number of clients.
+        threshold: flag scores above it; None for the detector's own threshold.
 
     Attributes:
         name: the registered name.
-        needs: which kinds of evidence it looks at.
-        judges_turns: whether it is asked after every turn, about the last ones.
-        own_threshold: what it flags by unless told otherwise.
+        needs: the kinds of evidence it uses.
+        judges_turns: whether it is called after every turn, with the recent turns.
+        own_threshold: the threshold if the user gives none.
     """
 
     name: ClassVar[str]
@@ -74,6 +73,12 @@ class Detector(ABC):
         self.clients = clients
         self.threshold = self.own_threshold if threshold is None else threshold
 
+    @classmethod
+    def trusted(cls, options: Mapping[str, Any]) -> int | None:
+        """Return the client that the detector trusts, given its options; or None."""
+        del options
+        return None
+
     @abstractmethod
     def score(self, evidence: Sequence[Evidence]) -> list[float]:
         """Return a score for each piece of evidence."""
@@ -82,29 +87,16 @@ class Detector(ABC):
         """Return the verdict on the evidence."""
         scores = self.score(evidence)
         if not all(map(math.isfinite, scores)):
-            raise ConfigError(f"{self.name} got evidence that is not finite")
+            raise ConfigError(f"{self.name} needs finite evidence, got inf or nan")
         clients = tuple(piece.client for piece in evidence)
         return Verdict(clients, tuple(scores), self.threshold, detector=self.name)
 
     def state(self) -> dict[str, Tensor]:
-        """Return what the detector remembers between verdicts, for a checkpoint."""
+        """Return the detector's memory between verdicts, for a checkpoint."""
         return {}
 
-    def load(self, state: dict[str, Tensor]) -> None:  # noqa: B027 most remember nothing
-        """Go on from what ``state`` returned."""
+    def load(self, state: dict[str, Tensor]) -> None:  # noqa: B027 most have no memory
+        """Continue from the memory that ``state`` returned."""
 
 
-DETECTORS: Registry[Detector] = Registry("detector")
-
-
-def make_detector(name: str, *, clients: int, **options: object) -> Detector:
-    """Return the detector called ``name``, or say which options are not its own."""
-    foreign = sorted(set(options) - option_names(name))
-    if foreign:
-        raise ConfigError(f"{', '.join(foreign)}: not a setting of detector {name!r}")
-    return DETECTORS.create(name, clients=clients, **options)
-
-
-def option_names(name: str) -> set[str]:
-    """Return what the detector called ``name`` can be told."""
-    return set(inspect.signature(DETECTORS.get(name)).parameters)
+DETECTORS: Registry[Detector] = Registry("detector", "lightsplit.detectors")

@@ -1,15 +1,16 @@
-"""SafeSplit (Rieger et al. 2025): which of the last backbones belong together?
+"""SafeSplit (Rieger et al. 2025): find the recent backbones that belong together.
 
     backbone before and after a turn ─┬─ change ──2-D DCT──► low frequencies ──► E
                                       └─ angle of every weight, its change   ──► R
 
 E and R are sums of the distances to the nearest half of the other turns. A turn is
-benign if it is among the lower half, plus one, of both; a turn that is not is undone by
-going back to the newest one that is. By this rule up to half of the turns are set aside
-even when everybody is honest: SafeSplit chooses what to go on from, it does not accuse.
+benign if it is among the lower half, plus one, of both. If the last turn is not benign,
+the server returns to the newest benign turn. By this rule up to half of the turns are
+undone even if everybody is honest: SafeSplit chooses a turn to continue from, it
+accuses nobody.
 
-The paper leaves open how weights become a matrix and which frequencies are low: here
-rows of 128, and the lower quarter each way.
+The paper does not say how weights become a matrix and which frequencies are low: here
+they form rows of 128, and the lower quarter in each direction is kept.
 """
 
 import math
@@ -31,7 +32,7 @@ LOW = 0.25
 
 @DETECTORS.register("safesplit")
 class SafeSplit(Detector):
-    """Sets turns apart whose change of the backbone is unlike the others'."""
+    """Flags turns whose change of the backbone is unlike the others'."""
 
     name: ClassVar[str] = "safesplit"
     needs: ClassVar[frozenset[str]] = frozenset({"weights"})
@@ -41,10 +42,10 @@ class SafeSplit(Detector):
     def __init__(self, *, clients: int, threshold: float | None = None) -> None:
         super().__init__(clients=clients, threshold=threshold)
         self._known: WeakKeyDictionary[Evidence, tuple[Tensor, Tensor]]
-        self._known = WeakKeyDictionary()  # a turn stays in the window for long
+        self._known = WeakKeyDictionary()  # features of turns still in the window
 
     def score(self, evidence: Sequence[Evidence]) -> list[float]:
-        """Return each turn's worse rank, in units of what is still benign.
+        """Return each turn's worse rank, relative to the last benign rank.
 
         All are 0 until there are as many turns as clients.
         """
@@ -77,13 +78,13 @@ def low_frequencies(weights: Tensor) -> Tensor:
 
 
 def rotation(before: Tensor, after: Tensor) -> Tensor:
-    """Return by which part of a full turn each weight's angle has changed."""
+    """Return each weight's change of angle, as a fraction of a full turn."""
     return (_angles(after) - _angles(before)) / (2 * math.pi)
 
 
 def _weights(piece: Evidence) -> tuple[Tensor, Tensor]:
     if piece.weights is None:
-        raise ConfigError(f"no weights were kept of a turn of client {piece.client}")
+        raise ConfigError(f"a turn of client {piece.client} has no weights as evidence")
     return piece.weights
 
 
@@ -95,12 +96,12 @@ def _angles(weights: Tensor) -> Tensor:
 
 
 def _matrix(weights: Tensor) -> Tensor:
-    """Return the weights in rows of ``WIDTH``, the last one filled up with zeros."""
+    """Return the weights in rows of ``WIDTH``, the last row padded with zeros."""
     return pad(weights.double(), (0, -len(weights) % WIDTH)).view(-1, WIDTH)
 
 
 def _dct(rows: Tensor) -> Tensor:
-    """Return the orthonormal DCT-II of each row, by an FFT of the same length."""
+    """Return the orthonormal DCT-II of each row, computed by an FFT."""
     size = rows.shape[1]
     folded = torch.cat([rows[:, ::2], rows[:, 1::2].flip(1)], dim=1)
     phase = -math.pi * torch.arange(size, dtype=torch.float64) / (2 * size)
@@ -111,7 +112,7 @@ def _dct(rows: Tensor) -> Tensor:
 
 
 def _nearest_distances(points: Tensor, count: int) -> Tensor:
-    """Return for each row the sum of its ``count`` smallest distances to others."""
+    """Return the sum of each row's ``count`` smallest distances to others."""
     distances = torch.stack([(points - point).norm(dim=1) for point in points])
     others = distances.fill_diagonal_(math.inf)
     count = min(count, len(points) - 1)
@@ -119,5 +120,5 @@ def _nearest_distances(points: Tensor, count: int) -> Tensor:
 
 
 def _ranks(values: Tensor) -> Tensor:
-    """Return the rank of each value from 1 on; equal ones share the lower rank."""
+    """Return the rank of each value, counted from 1; ties share the lower rank."""
     return 1 + (values[None, :] < values[:, None]).sum(1).double()

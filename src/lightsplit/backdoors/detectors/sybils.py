@@ -1,12 +1,12 @@
-"""Clients that pull the backbone the same way again and again: FoolsGold and CONTRA.
+"""Clients that pull the backbone in the same direction: FoolsGold and CONTRA.
 
     sum of all gradients of each client ──► cosines ──► pardon ──► trust in [0, 1]
 
-Both look for several clients with one aim (sybils). A single malicious client has no
-twin and is not found by either: that is their threat model, not a fault here. Trust was
-made to weigh updates that are averaged; turns are sequential and nothing is averaged,
-so 1 - trust is the score. CONTRA's reputation decides who is invited to the next round,
-which does not exist either: every client has its turn.
+Both look for several clients with one aim (sybils). Neither finds a single malicious
+client, because it has no twin: that is their threat model, not a fault here. Trust was
+designed to weight updates that are averaged. Turns are sequential and nothing is
+averaged, so the score is 1 - trust. CONTRA's reputation selects the clients of the next
+round; here every client has its turn, so there is no selection.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from lightsplit.backdoors.detectors.base import DETECTORS, Detector
 from lightsplit.backdoors.evidence import Evidence
 
 _TINY = 1e-5
-NEIGHBOURS = 3  # of CONTRA
+NEIGHBOURS = 3  # CONTRA's number of nearest clients
 
 
 class Sybils(Detector):
-    """Remembers where each client has pulled and compares the directions."""
+    """Remembers each client's direction and compares the directions."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"gradient"})
     own_threshold: ClassVar[float] = 0.5
@@ -46,7 +46,7 @@ class Sybils(Detector):
         return scores
 
     def likeness(self, cosines: Tensor) -> Tensor:
-        """Return how much each client is like others (n,), from cosines (n, n)."""
+        """Return the similarity of each client to others (n,), from cosines (n, n)."""
         raise NotImplementedError
 
     def state(self) -> dict[str, Tensor]:
@@ -54,13 +54,13 @@ class Sybils(Detector):
         return dict(self._history)
 
     def load(self, state: dict[str, Tensor]) -> None:
-        """Go on from what ``state`` returned."""
+        """Continue from the sums that ``state`` returned."""
         self._history = dict(state)
 
 
 @DETECTORS.register("foolsgold")
 class FoolsGold(Sybils):
-    """Distrusts clients whose nearest other is very near (Fung et al. 2020)."""
+    """Distrusts clients with a very similar other client (Fung et al. 2020)."""
 
     name: ClassVar[str] = "foolsgold"
 
@@ -71,7 +71,7 @@ class FoolsGold(Sybils):
 
 @DETECTORS.register("contra")
 class Contra(Sybils):
-    """Distrusts clients whose nearest few are very near (Awan et al. 2021)."""
+    """Distrusts clients with a few very similar others (Awan et al. 2021)."""
 
     name: ClassVar[str] = "contra"
 
@@ -89,14 +89,14 @@ def pairwise_cosines(rows: Tensor) -> Tensor:
 
 
 def _pardoned(cosines: Tensor, likeness: Tensor) -> Tensor:
-    """Shrink the cosine of an honest client to a sybil that happens to be near it."""
+    """Shrink the cosine of an honest client that happens to be near a sybil."""
     ratio = likeness[:, None] / likeness[None, :].clamp_min(_TINY)
     return torch.where(likeness[:, None] < likeness[None, :], cosines * ratio, cosines)
 
 
 def _trust(cosines: Tensor) -> Tensor:
     trust = (1 - cosines.max(1).values).clamp(0, 1)
-    if trust.max() < _TINY:  # all alike: nobody can be told from anybody
+    if trust.max() < _TINY:  # all clients are alike
         return torch.ones_like(trust)
     share = (trust / trust.max()).clamp(_TINY, 0.99)
     return (torch.logit(share) + 0.5).clamp(0, 1)

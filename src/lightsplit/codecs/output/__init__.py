@@ -1,6 +1,6 @@
-"""What happens at the back cut, where the server is the sender.
+"""Codecs of the back cut, where the server is the sender.
 
-Importing this package enters every output codec in ``OUTPUT_CODECS``.
+Importing this package registers every output codec in ``OUTPUT_CODECS``.
 """
 
 from lightsplit.codecs.output.base import OUTPUT_CODECS, OutputCodec

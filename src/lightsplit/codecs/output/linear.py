@@ -2,8 +2,8 @@
 
     output u (B, d) ──flatten──M──► values (B, k) ─► tail that starts at k values
 
-M starts as the orthonormal projection that ``projection`` would keep, and is trained
-with the backbone; the client has nothing to do with it.
+M starts as the orthonormal projection that ``projection`` would keep. The server trains
+it with the backbone; the client takes no part in it.
 """
 
 import torch
@@ -17,12 +17,18 @@ from lightsplit.codecs.raw import RawEncoder
 
 @OUTPUT_CODECS.register("linear")
 class LinearOutput(OutputCodec):
-    """Trained linear map to k values, the server's."""
+    """Linear map to k values that the server trains."""
 
     name = "linear"
+    shortens = True
 
     def __init__(
-        self, shape: tuple[int, ...], *, size: int = 0, seed: int = 0, classes: int = 0
+        self,
+        shape: tuple[int, ...],
+        *,
+        size: int | None = None,
+        seed: int = 0,
+        classes: int = 0,
     ) -> None:
         super().__init__(shape, size=size, seed=seed, classes=classes)
         if self.is_whole:
@@ -35,7 +41,7 @@ class LinearOutput(OutputCodec):
         self.encoder = MappingEncoder(self.shape, start.matrix().T)
 
     def matrix(self) -> Tensor | None:
-        """Return the map from outputs to what is sent, (k, d); None if it is whole."""
+        """Return the map from outputs to sent values, (k, d); None if sent whole."""
         if not isinstance(self.encoder, MappingEncoder):
             return None
         return self.encoder.map.weight.detach()

@@ -2,8 +2,8 @@
 
     output u (B, d) ──flatten──Rᵀ──► values (B, k) ─► tail that starts at k values
 
-Nothing is trained for it and the gradient is exact: the server lifts what comes back
-by R, which is autograd's work. R is ``dct``, the same on every machine to the last bit.
+Nothing is trained for it and the gradient is exact: autograd lifts the returning
+gradient with R at the server. R is ``dct``, which is bit-identical on every machine.
 """
 
 from torch import Tensor
@@ -19,9 +19,15 @@ class ProjectedOutput(OutputCodec):
     """Fixed orthonormal projection to k values."""
 
     name = "projection"
+    shortens = True
 
     def __init__(
-        self, shape: tuple[int, ...], *, size: int = 0, seed: int = 0, classes: int = 0
+        self,
+        shape: tuple[int, ...],
+        *,
+        size: int | None = None,
+        seed: int = 0,
+        classes: int = 0,
     ) -> None:
         super().__init__(shape, size=size, seed=seed, classes=classes)
         self.projection: Projection | None = None
@@ -35,5 +41,5 @@ class ProjectedOutput(OutputCodec):
         self.encoder = ProjectingEncoder(self.shape, self.projection)
 
     def matrix(self) -> Tensor | None:
-        """Return the map from outputs to what is sent, (k, d); None if it is whole."""
+        """Return the map from outputs to sent values, (k, d); None if sent whole."""
         return None if self.projection is None else self.projection.matrix().T

@@ -1,10 +1,10 @@
-"""A tail that starts at fewer values, and back again.
+"""Tails that start from fewer values, and their conversion back.
 
     logits = W (M u) + b:   narrowed W has k columns   widened (W M) has all d
 
-The narrow tail starts as the whole one seen through M, times √(d / k), so that logits
-begin as large as they would have. Widened, the model is a plain one again: the same
-weights' names and shapes, the same logits.
+The narrow tail starts as the whole tail seen through M, times √(d / k), so that its
+first logits are as large as the whole tail's. Widened, the model is plain again: its
+weights have the same names and shapes, and its logits are the same.
 """
 
 import copy
@@ -17,7 +17,7 @@ from lightsplit.errors import ConfigError
 
 
 def narrowed_tail(tail: nn.Module, codec: OutputCodec) -> nn.Module:
-    """Return a tail for what ``codec`` sends; the given one where that is whole."""
+    """Return a tail for the codec's values; the same tail if outputs are sent whole."""
     matrix = codec.matrix()
     if matrix is None:
         return tail
@@ -29,7 +29,7 @@ def narrowed_tail(tail: nn.Module, codec: OutputCodec) -> nn.Module:
 
 
 def widened_tail(tail: nn.Module, codec: OutputCodec) -> nn.Module:
-    """Return the tail that makes the same logits of whole outputs."""
+    """Return the tail that gives the same logits from whole outputs."""
     matrix = codec.matrix()
     if matrix is None:
         return tail
@@ -40,7 +40,7 @@ def widened_tail(tail: nn.Module, codec: OutputCodec) -> nn.Module:
 
 
 def _first_linear(tail: nn.Module, size: int) -> nn.Linear:
-    """Return the layer that the output goes into, or refuse another kind of tail."""
+    """Return the layer that takes the output; refuse a tail that has none."""
     for module in tail.modules():
         if any(True for _ in module.parameters(recurse=False)):
             if isinstance(module, nn.Linear) and module.in_features == size:

@@ -1,14 +1,17 @@
-"""What every projection is: R (d × k) with orthonormal columns, drawn from a seed.
+"""The interface of a projection: R (d × k), orthonormal columns drawn from a seed.
 
     activation z (B, d) ──Rᵀ──► code (B, k) ──R──► lifted activation (B, d)
 
-R is never trained and never sent: both sides draw it and compare fingerprints. It is
-in no state dict. Projecting shortens a vector to about √(k/d) of its length; with
-``scale="jl"`` both ways are multiplied by √(d/k), so lengths are kept on average.
+R is never trained and never sent: both sides draw it and compare fingerprints. No
+state dict contains it. Projecting shortens a vector to about √(k/d) of its length; with
+``scale="jl"`` both directions are multiplied by √(d/k), which keeps the length on
+average.
 """
 
 import hashlib
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +20,7 @@ from torch import Tensor, nn
 
 from lightsplit.errors import CodecError, ConfigError
 from lightsplit.registry import Registry, unknown_name
+from lightsplit.seeding import derive
 
 SCALES = ("jl", "orthonormal")
 
@@ -25,8 +29,8 @@ class Projection(nn.Module):
     """A fixed linear map from ``size`` values to ``code_size``, and its adjoint.
 
     Attributes:
-        gain: what both ways are multiplied by; 1 for ``scale="orthonormal"``.
-        fingerprint: SHA-256 of the kind, the sizes, the scale and all that was drawn.
+        gain: the factor of both directions; 1 for ``scale="orthonormal"``.
+        fingerprint: SHA-256 of the kind, the sizes, the scale and all draws.
     """
 
     name: str
@@ -40,18 +44,12 @@ class Projection(nn.Module):
             raise ConfigError(
                 f"code_size must be between 1 and size={size}, got {code_size}"
             )
-        if scale not in SCALES:
-            raise ConfigError(unknown_name("scale", scale, list(SCALES)))
+        check_scale(scale)
         self.size = size
         self.code_size = code_size
         self.seed = seed
         self.scale = scale
         self.gain = math.sqrt(size / code_size) if scale == "jl" else 1.0
-
-    @property
-    def flops(self) -> int:
-        """Floating-point operations to project or to lift one sample."""
-        raise NotImplementedError
 
     def project(self, activation: Tensor) -> Tensor:
         """Return the code (B, k) of ``activation`` (B, d)."""
@@ -83,6 +81,28 @@ class Projection(nn.Module):
 
 
 PROJECTIONS: Registry[Projection] = Registry("projection")
+
+
+def run_projection(seed: int) -> int:
+    """Return the seed of the projection of a run with ``seed``."""
+    return derive(seed, "projection")
+
+
+def check_projection(options: Mapping[str, Any]) -> None:
+    """Raise ConfigError unless a codec's projection and scale have known names."""
+    own = options.get("projection_seed")
+    if own is not None and own < 0:
+        raise ConfigError(f"projection_seed must be 0 or more, got {own}")
+    if "projection" in options:
+        PROJECTIONS.get(options["projection"])
+    if "scale" in options:
+        check_scale(options["scale"])
+
+
+def check_scale(scale: str) -> None:
+    """Raise ConfigError unless ``scale`` is known."""
+    if scale not in SCALES:
+        raise ConfigError(unknown_name("scale", scale, list(SCALES)))
 
 
 def _check(rows: Tensor, width: int) -> None:

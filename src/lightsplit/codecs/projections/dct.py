@@ -1,21 +1,20 @@
-"""R without a matrix: two rounds of signs, permutation and DCT, of which k values stay.
+"""R without a matrix: two rounds of signs, permutation and DCT; k values are kept.
 
     z ──D₁──P₁──T──D₂──P₂──T──keep k──► code          Rᵀ = S · T P₂ D₂ · T P₁ D₁
 
 D flips signs, P permutes, T is the orthonormal DCT-II, S keeps k coordinates. Each is
 orthogonal or a selection, so RᵀR = I holds for every d; memory is O(d), time
-O(d log d). All that is drawn are integers, the same on every machine.
+O(d log d). Only integers are drawn, the same on every machine.
 
 T costs one real FFT (Makhoul 1980): with v = x₀ x₂ x₄ … x₅ x₃ x₁ and
 W_j = rfft(v)_j · √(2/d) · exp(−iπj/2d), y_j is Re W_j and y_{d−j} is −Im W_j.
-Whatever lies between two FFTs (reading Re and Im, D, P, the order of v) is one gather
-and one multiplication, composed beforehand:
+Everything between two FFTs (reading Re and Im, D, P, the order of v) is composed into
+one gather and one multiplication beforehand:
 
     select ── rfft · twiddle ── select ── rfft · twiddle ── select (k)      project
     select ◄─ irfft · twiddle ─ select ◄─ irfft · twiddle ─ select          lift
 """
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,13 +45,6 @@ class Dct(Projection):
         widths = (size, self.transform.width, self.transform.width)
         up = [part.transposed(to) for part, to in zip(down, widths, strict=True)]
         self.down, self.up = nn.ModuleList(down), nn.ModuleList(reversed(up))
-
-    @property
-    def flops(self) -> int:
-        """Two real FFTs at 2.5 d log₂ d, their twiddles, and three weighted gathers."""
-        fft = 2.5 * self.size * math.log2(self.size)
-        twiddle = 3 * self.size  # six operations for each of d/2 complex numbers
-        return round(2 * (fft + twiddle + self.size) + self.code_size)
 
     def _project(self, activation: Tensor) -> Tensor:
         code: Tensor = _Project.apply(activation, self)  # type: ignore[no-untyped-call]
@@ -96,7 +88,7 @@ class _Lift(torch.autograd.Function):
 
 
 class _Select(nn.Module):
-    """Takes column ``index[n]`` times ``weight[n]`` as column n."""
+    """Makes column n from column ``index[n]`` times ``weight[n]``."""
 
     index: Tensor
     weight: Tensor
@@ -107,12 +99,12 @@ class _Select(nn.Module):
         self.register_buffer("weight", weight.float(), persistent=False)
 
     def forward(self, rows: Tensor) -> Tensor:
-        # An expanded gather is the quickest of torch's ways to permute columns.
+        # An expanded gather is torch's fastest way to permute columns.
         index = self.index.to(rows.device).expand(len(rows), -1)
         return rows.gather(1, index).mul_(self.weight.to(rows))
 
     def transposed(self, width: int) -> "_Select":
-        """Return the adjoint, ``width`` columns wide; a column not taken becomes 0."""
+        """Return the adjoint, ``width`` columns wide; columns not taken become 0."""
         index = torch.zeros(width, dtype=torch.int64)
         index[self.index] = torch.arange(len(self.index))
         weight = torch.zeros(width).index_copy(0, self.index, self.weight)
@@ -120,7 +112,7 @@ class _Select(nn.Module):
 
 
 class _Transform(nn.Module):
-    """The orthonormal DCT-II of signals whose order and reading the selections know."""
+    """The orthonormal DCT-II, up to the reordering that the selections do."""
 
     forward_twiddle: Tensor  # (bins, 2)
     inverse_twiddle: Tensor  # (bins, 2)
@@ -148,7 +140,7 @@ class _Transform(nn.Module):
 
 
 class _Draw(NamedTuple):
-    """Everything random about one projection."""
+    """All random choices of one projection."""
 
     first_signs: Integers
     first_order: Integers
@@ -158,7 +150,7 @@ class _Draw(NamedTuple):
 
 
 def _draw(size: int, code_size: int, seed: int) -> _Draw:
-    # Raw words: NumPy promises the same ones in every version, unlike permutation().
+    # Raw words, which NumPy keeps the same in every version, unlike permutation().
     raw = numpy_generator(seed, "projection", Dct.name).bit_generator.random_raw
 
     def signs() -> Integers:
@@ -171,7 +163,7 @@ def _draw(size: int, code_size: int, seed: int) -> _Draw:
 
 
 def _selections(draw: _Draw, gain: float) -> list[_Select]:
-    """Return the three selections of the way down."""
+    """Return the three selections of a projection, in order."""
     size = len(draw.first_order)
     outside_in = np.concatenate([np.arange(0, size, 2), np.arange(1, size, 2)[::-1]])
     first = draw.first_order[outside_in]
@@ -186,7 +178,7 @@ def _selections(draw: _Draw, gain: float) -> list[_Select]:
 
 
 def _reading(size: int) -> tuple[Integers, Integers]:
-    """Return where y_j stands among Re and Im of the bins, and its sign there."""
+    """Return the position of y_j among Re and Im of the bins, and its sign there."""
     j = np.arange(size, dtype=np.int64)
     is_real = j <= size // 2
     place = np.where(is_real, 2 * j, 2 * (size - j) + 1)

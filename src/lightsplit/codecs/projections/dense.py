@@ -4,11 +4,11 @@
 
 With Gaussian entries and diag(T) made positive, R is Haar distributed (Mezzadri 2007).
 The paper's Algorithm 1 takes entries from U(0, 1) instead. They have the mean ½, so
-span(R) holds the constant vector almost wholly and a code tells the mean of its
-activation: ``uniform`` reproduces this, ``haar`` does not do it.
+span(R) almost contains the constant vector, and a code reveals the mean of its
+activation. ``uniform`` reproduces this; ``haar`` avoids it.
 
-The fingerprint is that of A, not of R: QR with another number of threads or another
-BLAS differs by 1e-15, which is enough to round one float32 in a million otherwise.
+The fingerprint covers A, not R: QR with another number of threads or another BLAS
+differs by 1e-15, enough to round one float32 in a million differently.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ from lightsplit.seeding import numpy_generator
 
 
 class Dense(Projection):
-    """A projection that holds all of its d × k numbers."""
+    """A projection that stores all d × k numbers."""
 
     columns: Tensor  # (d, k)
 
@@ -33,11 +33,6 @@ class Dense(Projection):
         self.fingerprint = self._fingerprint_of(entries)
         columns = self.gain * _orthonormal_columns(entries)
         self.register_buffer("columns", columns.float(), persistent=False)
-
-    @property
-    def flops(self) -> int:
-        """A multiplication and an addition per entry of R."""
-        return 2 * self.size * self.code_size
 
     def _entries(self, generator: np.random.Generator) -> NDArray[np.float64]:
         raise NotImplementedError

@@ -36,7 +36,7 @@ DTYPE_INT64: DType
 FORMAT_PLAIN: Format
 
 class Frame(_message.Message):
-    __slots__ = ("code", "output", "output_gradient", "code_gradient", "hello", "welcome", "ready", "grant", "turn_done", "finished", "refusal", "heard", "part")
+    __slots__ = ("code", "output", "output_gradient", "code_gradient", "hello", "welcome", "ready", "grant", "turn_done", "finished", "refusal", "heard", "update", "updated", "part")
     CODE_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_GRADIENT_FIELD_NUMBER: _ClassVar[int]
@@ -49,6 +49,8 @@ class Frame(_message.Message):
     FINISHED_FIELD_NUMBER: _ClassVar[int]
     REFUSAL_FIELD_NUMBER: _ClassVar[int]
     HEARD_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_FIELD_NUMBER: _ClassVar[int]
     PART_FIELD_NUMBER: _ClassVar[int]
     code: CodeMessage
     output: OutputMessage
@@ -62,8 +64,10 @@ class Frame(_message.Message):
     finished: Finished
     refusal: Refusal
     heard: Heard
+    update: Update
+    updated: Updated
     part: Part
-    def __init__(self, code: _Optional[_Union[CodeMessage, _Mapping]] = ..., output: _Optional[_Union[OutputMessage, _Mapping]] = ..., output_gradient: _Optional[_Union[OutputGradient, _Mapping]] = ..., code_gradient: _Optional[_Union[CodeGradient, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., ready: _Optional[_Union[Ready, _Mapping]] = ..., grant: _Optional[_Union[Grant, _Mapping]] = ..., turn_done: _Optional[_Union[TurnDone, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ..., heard: _Optional[_Union[Heard, _Mapping]] = ..., part: _Optional[_Union[Part, _Mapping]] = ...) -> None: ...
+    def __init__(self, code: _Optional[_Union[CodeMessage, _Mapping]] = ..., output: _Optional[_Union[OutputMessage, _Mapping]] = ..., output_gradient: _Optional[_Union[OutputGradient, _Mapping]] = ..., code_gradient: _Optional[_Union[CodeGradient, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., ready: _Optional[_Union[Ready, _Mapping]] = ..., grant: _Optional[_Union[Grant, _Mapping]] = ..., turn_done: _Optional[_Union[TurnDone, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ..., heard: _Optional[_Union[Heard, _Mapping]] = ..., update: _Optional[_Union[Update, _Mapping]] = ..., updated: _Optional[_Union[Updated, _Mapping]] = ..., part: _Optional[_Union[Part, _Mapping]] = ...) -> None: ...
 
 class Tensor(_message.Message):
     __slots__ = ("dtype", "format", "shape", "data")
@@ -78,20 +82,22 @@ class Tensor(_message.Message):
     def __init__(self, dtype: _Optional[_Union[DType, str]] = ..., format: _Optional[_Union[Format, str]] = ..., shape: _Optional[_Iterable[int]] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class CodeMessage(_message.Message):
-    __slots__ = ("client", "step", "is_training", "values", "side", "labels")
+    __slots__ = ("client", "step", "is_training", "values", "side", "labels", "companions")
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     IS_TRAINING_FIELD_NUMBER: _ClassVar[int]
     VALUES_FIELD_NUMBER: _ClassVar[int]
     SIDE_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
+    COMPANIONS_FIELD_NUMBER: _ClassVar[int]
     client: int
     step: int
     is_training: bool
     values: Tensor
     side: _containers.RepeatedCompositeFieldContainer[Tensor]
     labels: Tensor
-    def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., is_training: _Optional[bool] = ..., values: _Optional[_Union[Tensor, _Mapping]] = ..., side: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., labels: _Optional[_Union[Tensor, _Mapping]] = ...) -> None: ...
+    companions: _containers.RepeatedCompositeFieldContainer[Tensor]
+    def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., is_training: _Optional[bool] = ..., values: _Optional[_Union[Tensor, _Mapping]] = ..., side: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., labels: _Optional[_Union[Tensor, _Mapping]] = ..., companions: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ...) -> None: ...
 
 class OutputMessage(_message.Message):
     __slots__ = ("client", "step", "values", "side")
@@ -160,13 +166,15 @@ class Ready(_message.Message):
     def __init__(self, batches: _Optional[int] = ...) -> None: ...
 
 class Grant(_message.Message):
-    __slots__ = ("turn", "steps", "first_step", "done", "oldest_step", "evaluate", "side")
+    __slots__ = ("turn", "steps", "first_step", "done", "oldest_step", "evaluate", "run_step", "run_steps", "side")
     TURN_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
     FIRST_STEP_FIELD_NUMBER: _ClassVar[int]
     DONE_FIELD_NUMBER: _ClassVar[int]
     OLDEST_STEP_FIELD_NUMBER: _ClassVar[int]
     EVALUATE_FIELD_NUMBER: _ClassVar[int]
+    RUN_STEP_FIELD_NUMBER: _ClassVar[int]
+    RUN_STEPS_FIELD_NUMBER: _ClassVar[int]
     SIDE_FIELD_NUMBER: _ClassVar[int]
     turn: int
     steps: int
@@ -174,22 +182,22 @@ class Grant(_message.Message):
     done: int
     oldest_step: int
     evaluate: bool
+    run_step: int
+    run_steps: int
     side: bytes
-    def __init__(self, turn: _Optional[int] = ..., steps: _Optional[int] = ..., first_step: _Optional[int] = ..., done: _Optional[int] = ..., oldest_step: _Optional[int] = ..., evaluate: _Optional[bool] = ..., side: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, turn: _Optional[int] = ..., steps: _Optional[int] = ..., first_step: _Optional[int] = ..., done: _Optional[int] = ..., oldest_step: _Optional[int] = ..., evaluate: _Optional[bool] = ..., run_step: _Optional[int] = ..., run_steps: _Optional[int] = ..., side: _Optional[bytes] = ...) -> None: ...
 
 class TurnDone(_message.Message):
-    __slots__ = ("turn", "loss", "accuracy", "test_loss", "side")
+    __slots__ = ("turn", "loss", "figures", "side")
     TURN_FIELD_NUMBER: _ClassVar[int]
     LOSS_FIELD_NUMBER: _ClassVar[int]
-    ACCURACY_FIELD_NUMBER: _ClassVar[int]
-    TEST_LOSS_FIELD_NUMBER: _ClassVar[int]
+    FIGURES_FIELD_NUMBER: _ClassVar[int]
     SIDE_FIELD_NUMBER: _ClassVar[int]
     turn: int
     loss: float
-    accuracy: float
-    test_loss: float
+    figures: _containers.RepeatedScalarFieldContainer[float]
     side: bytes
-    def __init__(self, turn: _Optional[int] = ..., loss: _Optional[float] = ..., accuracy: _Optional[float] = ..., test_loss: _Optional[float] = ..., side: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, turn: _Optional[int] = ..., loss: _Optional[float] = ..., figures: _Optional[_Iterable[float]] = ..., side: _Optional[bytes] = ...) -> None: ...
 
 class Finished(_message.Message):
     __slots__ = ("reason", "turn", "side")
@@ -212,6 +220,28 @@ class Refusal(_message.Message):
     code: str
     text: str
     def __init__(self, code: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
+
+class Update(_message.Message):
+    __slots__ = ("action", "number", "rate", "base_rate")
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    RATE_FIELD_NUMBER: _ClassVar[int]
+    BASE_RATE_FIELD_NUMBER: _ClassVar[int]
+    action: str
+    number: int
+    rate: float
+    base_rate: float
+    def __init__(self, action: _Optional[str] = ..., number: _Optional[int] = ..., rate: _Optional[float] = ..., base_rate: _Optional[float] = ...) -> None: ...
+
+class Updated(_message.Message):
+    __slots__ = ("number", "saved", "messages")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    SAVED_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    saved: int
+    messages: int
+    def __init__(self, number: _Optional[int] = ..., saved: _Optional[int] = ..., messages: _Optional[int] = ...) -> None: ...
 
 class Part(_message.Message):
     __slots__ = ("total", "index", "data")

@@ -1,10 +1,7 @@
-"""How far malicious clients stand out, along each factor: one picture per detector."""
+"""Scores of malicious clients along each factor: one picture per detector."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lightsplit.reports.detections import Sight, detectors, over_seeds, sights
 from lightsplit.reports.families import FACTORS, Family, factor_order, factor_text
@@ -17,7 +14,11 @@ from lightsplit.reports.figures.drawing import (
 )
 from lightsplit.reports.groups import Group, Spread
 
-# the cosine detectors' score is the paper's |MAD-z|; what each of them looks at
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# The score of cosine detectors is the paper's |MAD-z| of one of these signals.
 SIGNALS = {"cosine-output": "mean output r̄", "cosine-code": "mean code z̄"}
 _STYLES = ("-", "--", ":", "-.")
 
@@ -49,9 +50,9 @@ def _picture(poisoned: Sequence[Family], detector: str) -> Picture:
     signal = SIGNALS.get(detector)
     what = f"|MAD-z| on the {signal}" if signal else f"scores by {detector}"
     note = (
-        f"Scores of malicious clients at the last verdict of {detector}. Of several "
-        "malicious clients it is the one that is noticed least: in a run above the "
-        "dashed threshold all of them are flagged. Lines are means over seeds, small "
+        f"Scores of malicious clients at the last verdict of {detector}. If there are "
+        "several, the score is the least noticed client's: in a run above the dashed "
+        "threshold all of them are flagged. Lines are means over seeds, small "
         "dots single runs. One factor is changed at a time. Linear below 1, "
         "logarithmic above."
     )
@@ -78,7 +79,7 @@ def _smallest(group: Group, detector: str) -> Spread | None:
     return over_seeds(group, detector, lambda sight: sight.smallest)
 
 
-def _draw(shown: Sequence[Panel], detector: str, ink: str) -> Figure:
+def _draw(shown: Sequence[Panel], detector: str, ink: str) -> "Figure":
     datasets = {panel.family.title for panel in shown}
     titles = [
         FACTORS[panel.factor]
@@ -93,7 +94,7 @@ def _draw(shown: Sequence[Panel], detector: str, ink: str) -> Figure:
     return figure
 
 
-def _draw_panel(axis: Axes, panel: Panel, detector: str, ink: str) -> None:
+def _draw_panel(axis: "Axes", panel: Panel, detector: str, ink: str) -> None:
     counts: dict[str, int] = {}
     for method, members in _by_method(panel).items():
         codec = members[0].settings["codec"]
@@ -120,8 +121,8 @@ def _draw_panel(axis: Axes, panel: Panel, detector: str, ink: str) -> None:
     axis.set_ylabel("|MAD-z|" if detector in SIGNALS else "score")
 
 
-def _scale(axis: Axes, panel: Panel) -> None:
-    """Space the factor's values evenly; scores from 0, logarithmic above 1."""
+def _scale(axis: "Axes", panel: Panel) -> None:
+    """Space the factor's values evenly; start scores at 0, logarithmic above 1."""
     axis.set_yscale("symlog", linthresh=1)
     axis.set_ylim(0, 1.5 * max(axis.dataLim.ymax, 1))
     axis.yaxis.set_major_formatter(lambda score, _: f"{score:g}")
@@ -150,7 +151,7 @@ def _mean(group: Group, detector: str) -> float:
 
 
 def _singles(group: Group, detector: str) -> list[float]:
-    """Return the scores of single runs, where there are several."""
+    """Return the scores of single runs if there are several."""
     found = [s.smallest for s in _seen(group, detector) if s.smallest is not None]
     return found if len(found) > 1 else []
 

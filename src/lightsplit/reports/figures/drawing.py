@@ -1,20 +1,21 @@
-"""Pictures that follow the page: SVG in its colours, or files of their own.
+"""Pictures that match the page: SVG in its colours, or separate files.
 
 Text and axes are drawn in one ink. In the page the ink becomes ``currentColor``, so a
-picture is readable on light and on dark; as a file it is dark on white.
+picture is readable in light and in dark mode; a file is dark on white.
 """
 
 import io
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
+from lightsplit.extras import require
 from lightsplit.reports.groups import Group
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 T = TypeVar("T")
 
@@ -26,7 +27,7 @@ COLOURS = {
     "topk": "#a259c4",
 }
 OTHER_COLOUR = "#c0506f"
-PANELS = 12  # the rest is in the CSV only
+PANELS = 12  # most panels of a picture; the CSV has the rest
 PAGE_INK = "#010203"
 FILE_INK = "#222222"
 PANEL_WIDTH, PANEL_HEIGHT = 4.2, 3.1
@@ -34,12 +35,12 @@ PANEL_WIDTH, PANEL_HEIGHT = 4.2, 3.1
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture that can be drawn in any ink, and the figures in it."""
+    """A picture that can be drawn in any ink, together with its figures."""
 
     name: str
     title: str
     note: str
-    draw: Callable[[str], Figure]
+    draw: Callable[[str], "Figure"]
     lines: list[dict[str, Any]] = field(default_factory=list)
 
     def svg(self) -> str:
@@ -47,7 +48,7 @@ class Picture:
         text = self._saved("svg", PAGE_INK).decode()
         text = text[text.index("<svg") :].replace(PAGE_INK, "currentColor")
         text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-        # Several pictures share the page: their ids must not meet.
+        # Several pictures share the page, so their ids must differ.
         text = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{self.name}-", text)
         width = re.search(r'width="([\d.]+)pt"', text)
         points = float(width[1]) if width else 0.0
@@ -57,12 +58,13 @@ class Picture:
         return text.replace("<svg ", f"<svg {label} ", 1)
 
     def file(self, kind: str) -> bytes:
-        """Return the picture as a file of its own, ``svg`` or ``png``."""
+        """Return the picture as a separate file, ``svg`` or ``png``."""
         return self._saved(kind, FILE_INK)
 
     def _saved(self, kind: str, ink: str) -> bytes:
         buffer = io.BytesIO()
-        with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": self.name}):
+        matplotlib = require("matplotlib", extra="reports")
+        with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": self.name}):
             figure = self.draw(ink)
             is_page = ink == PAGE_INK
             figure.savefig(
@@ -77,7 +79,7 @@ class Picture:
 
 
 def first_panels(found: list[T], note: str) -> tuple[list[T], str]:
-    """Return as many as can be looked at, and the note, which tells of the others."""
+    """Return the panels that fit into a picture, and a note that mentions the rest."""
     if len(found) > PANELS:
         note = f"{note} The first {PANELS} of {len(found)} are drawn; the CSV has all."
     return found[:PANELS], note
@@ -85,11 +87,11 @@ def first_panels(found: list[T], note: str) -> tuple[list[T], str]:
 
 def panels(
     titles: Sequence[str], ink: str, *, columns: int = 3
-) -> tuple[Figure, list[Axes]]:
-    """Return a figure with one small plot per title, at most so many in a row."""
+) -> "tuple[Figure, list[Axes]]":
+    """Return a figure with one small plot per title and a limit per row."""
     columns = min(columns, len(titles))
     rows = -(-len(titles) // columns)
-    figure = Figure(
+    figure: Figure = require("matplotlib.figure", extra="reports").Figure(
         figsize=(PANEL_WIDTH * columns, PANEL_HEIGHT * rows), layout="constrained"
     )
     grid = figure.subplots(rows, columns, squeeze=False)
@@ -102,8 +104,8 @@ def panels(
     return figure, axes[: len(titles)]
 
 
-def style(axis: Axes, ink: str) -> None:
-    """Draw frame, ticks and labels thin and in one ink."""
+def style(axis: "Axes", ink: str) -> None:
+    """Draw frame, ticks and labels thinly in one ink."""
     for side, spine in axis.spines.items():
         spine.set_visible(side in ("left", "bottom"))
         spine.set_color(ink)
@@ -115,8 +117,8 @@ def style(axis: Axes, ink: str) -> None:
     axis.set_axisbelow(True)
 
 
-def legend(figure: Figure, axis: Axes, ink: str) -> None:
-    """Put one legend for all panels below them, those of ``axis`` first."""
+def legend(figure: "Figure", axis: "Axes", ink: str) -> None:
+    """Put one legend for all panels below them; entries of ``axis`` come first."""
     entries: dict[str, Any] = {}
     for panel in (axis, *figure.axes):
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
@@ -134,13 +136,13 @@ def legend(figure: Figure, axis: Axes, ink: str) -> None:
 
 
 def colour(codec: str) -> str:
-    """Return the colour that a codec has in every picture."""
+    """Return the colour of a codec, the same in every picture."""
     return COLOURS.get(codec, OTHER_COLOUR)
 
 
-def by_setting(groups: Sequence[Group]) -> dict[tuple[Any, ...], list[Group]]:
-    """Return the groups of each setting, in order."""
-    found: dict[tuple[Any, ...], list[Group]] = {}
+def by_setting(groups: Sequence[Group]) -> dict[str, list[Group]]:
+    """Return the groups of each setting, in their order."""
+    found: dict[str, list[Group]] = {}
     for group in groups:
         found.setdefault(group.setting, []).append(group)
     return found

@@ -1,20 +1,21 @@
-"""How many samples of each class every client holds."""
+"""The number of samples of each class that every client holds."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
+from lightsplit.extras import require
 from lightsplit.reports.figures.drawing import Picture, colour, first_panels, panels
 from lightsplit.reports.groups import Group
 from lightsplit.reports.runs import Run
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 def histograms(groups: Sequence[Group]) -> Picture | None:
-    """Return one panel per partition; None where the records have none."""
+    """Return one panel per partition; None if no record has a histogram."""
     found: dict[tuple[Any, ...], Run] = {}
     for group in groups:
         run, own = group.runs[0], group.settings
@@ -30,25 +31,27 @@ def histograms(groups: Sequence[Group]) -> Picture | None:
         for client, counts in enumerate(run.record["label_histogram"])
         for label, count in enumerate(counts)
     ]
-    note = "One row per client, one column per class; strong blue is many samples."
+    note = "One row per client, one column per class; darker blue is more samples."
     shown, note = first_panels(runs, note)
     return Picture(
         "histograms", "Who holds what", note, lambda ink: _draw(shown, ink), lines
     )
 
 
-def _draw(runs: list[Run], ink: str) -> Figure:
+def _draw(runs: list[Run], ink: str) -> "Figure":
     figure, axes = panels([_title(run) for run in runs], ink)
     # From transparent to blue, so that empty cells are the page's own colour.
     blue = colour("lightsplit-f")
-    shades = LinearSegmentedColormap.from_list("samples", [blue + "0a", blue])
+    colours = require("matplotlib.colors", extra="reports")
+    ticker = require("matplotlib.ticker", extra="reports")
+    shades = colours.LinearSegmentedColormap.from_list("samples", [blue + "0a", blue])
     for axis, run in zip(axes, runs, strict=True):
         counts = np.array(run.record["label_histogram"])
         clients, classes = (np.arange(n + 1) - 0.5 for n in counts.shape)
         mesh = axis.pcolormesh(classes, clients, counts, cmap=shades, vmin=0)
         axis.invert_yaxis()
         for side in (axis.xaxis, axis.yaxis):
-            side.set_major_locator(MaxNLocator(integer=True))
+            side.set_major_locator(ticker.MaxNLocator(integer=True))
         axis.grid(visible=False)
         axis.set_xlabel("class")
         axis.set_ylabel("client")

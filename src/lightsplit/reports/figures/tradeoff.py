@@ -1,10 +1,7 @@
-"""Accuracy against leakage, one point per method, as large as its messages."""
+"""Test figures against leakage: one point per method, sized by its messages."""
 
 from collections.abc import Sequence
-from typing import Any
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from lightsplit.reports.figures.drawing import (
     Picture,
@@ -14,52 +11,69 @@ from lightsplit.reports.figures.drawing import (
     legend,
     panels,
 )
-from lightsplit.reports.groups import Group
-from lightsplit.reports.tables import setting_text
+from lightsplit.reports.groups import Group, alone_partner
 
-_LARGEST = 420.0  # points², for the raw codec
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_LARGEST = 420.0  # area of the raw codec's point, in points²
 
 
 def tradeoff(groups: Sequence[Group]) -> Picture | None:
-    """Return the picture, against bytes alone where nothing was audited."""
+    """Return the picture; without an audit it shows accuracy against bytes alone."""
     audited = [group for group in groups if group.leakage() is not None]
-    chosen = audited or [g for g in groups if g.spread("test_accuracy") is not None]
+    chosen = audited or [g for g in groups if g.monitored is not None]
     if not chosen:
         return None
     settings = list(by_setting(chosen).values())
     lines = [_line(group) for members in settings for group in members]
+    names = ", ".join(dict.fromkeys(group.monitor.name for group in chosen))
     if audited:
         title = "Privacy, utility and bytes"
         note = (
-            "Right is more accurate, up leaks more: SSIM of the strongest attack that "
-            "is not trivial. The area of a point is the bytes of a step."
+            f"Across: {names} on the test set; up leaks more: SSIM of the strongest "
+            "attack that is not trivial. The area of a point is the bytes of a step. "
+            "The dashed line is what clients reach without the server (codec none)."
         )
     else:
         title = "Utility and bytes"
         note = (
-            "Accuracy against bytes of all messages per sample. Nothing was audited, "
-            "so leakage is not in the picture: run lightsplit audit on these runs."
+            f"{names.capitalize()} on the test set against bytes of all messages per "
+            "sample. Nothing was audited, so leakage is not in the picture: "
+            "run lightsplit audit on runs with images."
         )
     shown, note = first_panels(settings, note)
-    return Picture(
-        "tradeoff", title, note, lambda ink: _draw(shown, bool(audited), ink), lines
-    )
+    alone = [alone_partner(members[0], groups) for members in shown]
+
+    def draw(ink: str) -> "Figure":
+        return _draw(shown, alone, bool(audited), ink)
+
+    return Picture("tradeoff", title, note, draw, lines)
 
 
-def _draw(settings: list[list[Group]], is_audited: bool, ink: str) -> Figure:
+def _draw(
+    settings: list[list[Group]],
+    alone: list[Group | None],
+    is_audited: bool,
+    ink: str,
+) -> "Figure":
     titles = [
-        f"{members[0].settings['dataset']}: {setting_text(members[0].settings)}"
+        f"{members[0].labels['task']}: {members[0].labels['setting']}"
         for members in settings
     ]
     figure, axes = panels(titles, ink)
-    for axis, members in zip(axes, settings, strict=True):
+    for axis, members, without in zip(axes, settings, alone, strict=True):
         _draw_panel(axis, members, is_audited, ink)
+        if is_audited and without is not None and without.monitored is not None:
+            value = without.monitor.shown(without.monitored.mean)
+            axis.axvline(value, color=ink, lw=0.8, ls="--")
     legend(figure, axes[0], ink)
     return figure
 
 
-def _draw_panel(axis: Axes, members: list[Group], is_audited: bool, ink: str) -> None:
-    largest = max(group.step_bytes for group in members)
+def _draw_panel(axis: "Axes", members: list[Group], is_audited: bool, ink: str) -> None:
+    largest = max(group.step_bytes for group in members) or 1.0
     labelled: set[str] = set()
     for group in members:
         codec = group.settings["codec"]
@@ -78,20 +92,19 @@ def _draw_panel(axis: Axes, members: list[Group], is_audited: bool, ink: str) ->
         )
     axis.margins(0.18)
     if is_audited:
-        axis.set_xlabel("test accuracy, %")
+        axis.set_xlabel(members[0].monitor.axis)
         axis.set_ylabel("leakage: SSIM")
     else:
         axis.set_xlabel("KiB per sample and step")
-        axis.set_ylabel("test accuracy, %")
+        axis.set_ylabel(members[0].monitor.axis)
 
 
 def _position(group: Group, is_audited: bool) -> tuple[float, float]:
-    accuracy = group.spread("test_accuracy")
-    percent = 100 * accuracy.mean if accuracy else 0.0
-    leakage = group.leakage()
+    monitored, leakage = group.monitored, group.leakage()
+    value = group.monitor.shown(monitored.mean) if monitored else 0.0
     if is_audited and leakage is not None:
-        return percent, leakage.mean
-    return group.step_bytes / 1024, percent
+        return value, leakage.mean
+    return group.step_bytes / 1024, value
 
 
 def _point_label(group: Group) -> str:
@@ -99,12 +112,13 @@ def _point_label(group: Group) -> str:
 
 
 def _line(group: Group) -> dict[str, Any]:
-    accuracy, leakage = group.spread("test_accuracy"), group.leakage()
+    monitored, leakage = group.monitored, group.leakage()
     return {
         "dataset": group.settings["dataset"],
-        "setting": setting_text(group.settings),
+        "setting": group.labels["setting"],
         "method": group.method,
-        "test_accuracy": accuracy.mean if accuracy else None,
+        "figure": group.monitor.name,
+        "value": monitored.mean if monitored else None,
         "leakage_ssim": leakage.mean if leakage else None,
         "step_bytes_per_sample": group.step_bytes,
     }

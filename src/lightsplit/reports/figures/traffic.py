@@ -1,10 +1,9 @@
-"""Bytes of a training sample by message, stacked, raw against the rest."""
+"""Bytes per training sample, stacked by message, for every method."""
 
+import json
+import textwrap
 from collections.abc import Sequence
-from typing import Any
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from lightsplit.reports.figures.drawing import (
     Picture,
@@ -14,9 +13,13 @@ from lightsplit.reports.figures.drawing import (
     panels,
 )
 from lightsplit.reports.groups import Group
-from lightsplit.reports.tables import setting_text
 
-# what is sent, and its colour: the cut in blues, the back cut in oranges, the rest grey
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Colours of the messages: front cut in blues, back cut in oranges, the rest in grey.
+_LABEL_WIDTH = 26  # characters of a bar's label, before it breaks into lines
 PARTS = {
     "code": "#2f7fd8",
     "code_gradient": "#8fbcf0",
@@ -47,17 +50,18 @@ def traffic(groups: Sequence[Group]) -> Picture | None:
 
 
 def _different(members: list[Group]) -> list[Group]:
-    """Return one group for each way of sending: λ and seeds do not change the bytes."""
-    seen: dict[tuple[Any, ...], Group] = {}
+    """Return one group per way of sending; objectives do not change the bytes."""
+    seen: dict[str, Group] = {}
     for group in members:
-        own = group.settings
-        seen.setdefault((own["codec"], own["ratio"]), group)
+        tables = group.runs[0].tables
+        sent = [tables[name] for name in ("codec", "output_codec", "wire")]
+        seen.setdefault(json.dumps(sent, sort_keys=True), group)
     return list(seen.values())
 
 
-def _draw(settings: list[list[Group]], ink: str) -> Figure:
+def _draw(settings: list[list[Group]], ink: str) -> "Figure":
     titles = [
-        f"{members[0].settings['dataset']}: {setting_text(members[0].settings)}"
+        f"{members[0].labels['task']}: {members[0].labels['setting']}"
         for members in settings
     ]
     figure, axes = panels(titles, ink)
@@ -67,8 +71,8 @@ def _draw(settings: list[list[Group]], ink: str) -> Figure:
     return figure
 
 
-def _draw_panel(axis: Axes, members: list[Group]) -> None:
-    names = [_name(group) for group in members]
+def _draw_panel(axis: "Axes", members: list[Group]) -> None:
+    names = [textwrap.fill(_name(group), _LABEL_WIDTH) for group in members]
     start = [0.0] * len(members)
     for part, shade in PARTS.items():
         widths = [group.per_sample(part) / 1024 for group in members]
@@ -82,18 +86,13 @@ def _draw_panel(axis: Axes, members: list[Group]) -> None:
 
 
 def _name(group: Group) -> str:
-    own = group.settings
-    return (
-        str(own["codec"])
-        if own["codec"] == "raw"
-        else f"{own['codec']} {own['ratio']:g}x"
-    )
+    return group.method
 
 
 def _line(group: Group) -> dict[str, Any]:
     return {
         "dataset": group.settings["dataset"],
-        "setting": setting_text(group.settings),
+        "setting": group.labels["setting"],
         "method": _name(group),
         **{f"{part}_bytes_per_sample": group.per_sample(part) for part in PARTS},
     }

@@ -1,0 +1,284 @@
+"""A served run in processes of its own, which the hostile benchmark attacks."""
+
+import contextlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import grpc
+from safetensors.torch import load_file
+from torch import arange, equal
+
+from lightsplit.experiments import build, from_settings
+from lightsplit.protocol import Reply, Request
+from lightsplit.protocol.control import Hello
+from lightsplit.protocol.frames import to_frames
+from lightsplit.runtime import Secret
+from lightsplit.transports.certificates import CertificateFolder
+from lightsplit.transports.credentials import TlsFiles, channel_credentials
+from lightsplit.transports.sealing import SealingKey
+
+NAMES = ("alice", "bob", "carol")
+STRANGER = "mallory"
+PATIENCE_SECONDS = 180.0
+_COMMAND = str(Path(sys.executable).with_name("lightsplit"))
+
+
+class Size(NamedTuple):
+    """How much is thrown, killed and opened, and how long a part may take."""
+
+    frames: int
+    seconds: float
+    kills: int
+    idle: int
+    streams: int
+    soak_clients: int
+
+
+WHOLE = Size(1_000_000, 3600.0, 100, 2000, 200, 50)
+
+
+class HostileRun:
+    """A server and honest clients with certificates, on loopback.
+
+    Args:
+        folder: for everything.
+        epochs: of the honest run; each has two steps per client.
+        names: of the honest clients.
+        checkpoint_every: so many steps.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        epochs: int,
+        names: Sequence[str] = NAMES,
+        checkpoint_every: int = 1,
+    ) -> None:
+        self.folder = folder
+        self.names = names
+        self.checkpoint_every = checkpoint_every
+        self.settings: dict[str, Any] = {
+            "clients": len(names),
+            "train_limit": 32 * len(names),
+            "test_limit": 24,
+            "batch_size": 16,
+            "epochs": epochs,
+            "projection": "dct",
+        }
+        self.certificates = CertificateFolder(folder / "tls")
+        self.certificates.make_authority()
+        self.certificates.make_server()
+        for name in (*names, STRANGER):
+            self.certificates.make_client(name)
+        SealingKey.generate().save(folder / "clients.key")
+        Secret(0).save(folder / "seed.secret")
+        self.port = 0
+        self.server: subprocess.Popen[bytes] | None = None
+        self.clients: dict[str, subprocess.Popen[bytes]] = {}
+        self._starts = 0
+
+    def start_server(self) -> int:
+        """Start the server, or resume its run; return its process id."""
+        self._starts += 1
+        out = self.folder / "server"
+        source = ["--resume", str(out)]
+        if not (out / "experiment.toml").exists():
+            source = [*self._flags(), "--out", str(out)]
+        names = [part for name in self.names for part in ("--client", name)]
+        address = ["--address", f"127.0.0.1:{self.port}"]
+        tls = ["--certs", str(self.certificates.path), "--checkpoint-every"]
+        tls.append(str(self.checkpoint_every))
+        self.server = self._start(
+            self.server_log, "serve", *source, *address, *tls, *names
+        )
+        wait_until(lambda: "listening on port" in self.server_text)
+        found = re.search(r"listening on port (\d+)", self.server_text)
+        self.port = int(found[1]) if found else 0
+        return self.server.pid
+
+    def start_clients(self) -> None:
+        """Start the honest clients."""
+        for name in self.names:
+            state = ["--state", str(self.folder / name), "--name", name]
+            secrets = ["--key", str(self.folder / "clients.key")]
+            secrets += ["--secret", str(self.folder / "seed.secret")]
+            line = ["--address", f"127.0.0.1:{self.port}"]
+            line += ["--certs", str(self.certificates.path)]
+            line += ["--give-up-seconds", "120"]
+            self.clients[name] = self._start(
+                f"{name}.log", "join", *self._flags(), *state, *secrets, *line
+            )
+
+    @property
+    def server_log(self) -> str:
+        """Name of the newest log of the server."""
+        return f"server-{self._starts}.log"
+
+    @property
+    def server_text(self) -> str:
+        """Everything that the newest server has said."""
+        return (self.folder / self.server_log).read_text()
+
+    def is_serving(self) -> bool:
+        """Return whether the server runs."""
+        return self.server is not None and self.server.poll() is None
+
+    def steps(self) -> int:
+        """Return the step of the newest checkpoint."""
+        latest = self.folder / "server" / "checkpoint" / "latest"
+        return int(latest.read_text().removeprefix("step-")) if latest.exists() else 0
+
+    def kill_server(self) -> bool:
+        """Kill the server and return True; return False if it has ended before."""
+        if self.server is None or not self.is_serving():
+            return False
+        self.server.kill()
+        self.server.wait()
+        return True
+
+    def terminate_server(self) -> int:
+        """Ask the server to stop and return its exit code."""
+        assert self.server is not None  # noqa: S101  it was started
+        self.server.send_signal(signal.SIGTERM)
+        return self.server.wait(PATIENCE_SECONDS)
+
+    def outcome(self) -> dict[str, Any]:
+        """Wait for the end and say how everybody ended."""
+        codes = self.wait()
+        return {
+            "exit_codes": codes,
+            "stack_traces": self.stack_traces(),
+            "is_bit_equal": not any(codes) and self.is_equal_to_one_process(),
+            "last_words": self._last_words() if any(codes) else {},
+        }
+
+    def _last_words(self) -> dict[str, str]:
+        """Return the end of each log, for a run that has failed."""
+        logs = sorted(self.folder.glob("*.log"))
+        return {log.stem: log.read_text()[-600:] for log in logs}
+
+    def stack_traces(self) -> int:
+        """Return how many stack traces there are in all logs."""
+        logs = self.folder.glob("*.log")
+        return sum(log.read_text().count("Traceback") for log in logs)
+
+    def wait(self) -> list[int]:
+        """Return the exit codes of the clients and the server."""
+        assert self.server is not None  # noqa: S101  it was started
+        ended = [*self.clients.values(), self.server]
+        return [process.wait(PATIENCE_SECONDS) for process in ended]
+
+    def close(self) -> None:
+        """End everything that still runs."""
+        for process in (self.server, *self.clients.values()):
+            if process is not None and process.poll() is None:
+                process.kill()
+                process.wait()
+
+    def is_equal_to_one_process(self) -> bool:
+        """Return whether the server's weights are those of an undisturbed run."""
+        job = build(from_settings(self.settings))
+        list(job.trainer.run())
+        expected = job.trainer.server.side.state()
+        got = load_file(self.folder / "server" / "server.safetensors")
+        same = all(equal(got[name], expected[name]) for name in expected)
+        return same and got.keys() == expected.keys()
+
+    def _flags(self) -> list[str]:
+        return [
+            part
+            for name, value in self.settings.items()
+            for part in (f"--{name.replace('_', '-')}", str(value))
+        ]
+
+    def _start(self, log: str, *arguments: str) -> subprocess.Popen[bytes]:
+        with (self.folder / log).open("wb") as file:
+            return subprocess.Popen(  # noqa: S603  our own command
+                [_COMMAND, *arguments], stdout=file, stderr=subprocess.STDOUT
+            )
+
+
+@contextlib.contextmanager
+def running(
+    *, epochs: int, names: Sequence[str] = NAMES, checkpoint_every: int = 1
+) -> Iterator[HostileRun]:
+    """Yield a run that is not started, and end what it started."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = HostileRun(
+            Path(folder),
+            epochs=epochs,
+            names=names,
+            checkpoint_every=checkpoint_every,
+        )
+        try:
+            yield run
+        finally:
+            run.close()
+
+
+def open_channel(run: HostileRun, name: str) -> grpc.Channel:
+    """Return a connection of its own with the certificate of ``name``."""
+    files = TlsFiles.of_client(run.certificates.path, name)
+    own = [("grpc.use_local_subchannel_pool", 1)]
+    return grpc.secure_channel(
+        f"127.0.0.1:{run.port}", channel_credentials(files), options=own
+    )
+
+
+class _CodeAskedError(Exception):
+    """A client wanted to send the code that is kept in ``request``."""
+
+    def __init__(self, request: Request) -> None:
+        super().__init__()
+        self.request = request
+
+
+def predicting_frames(run: HostileRun, name: str, samples: int = 24) -> list[bytes]:
+    """Return a valid greeting of ``name`` for predictions, and a valid code."""
+    job = build(from_settings({**run.settings, "test_limit": samples}))
+    client = job.trainer.clients[0]
+    client.index = run.names.index(name)
+    client.send = _keep
+    hello = Hello(
+        name, build(from_settings(run.settings)).contract.to_json(), "predict"
+    )
+    try:
+        inputs, _ = job.dataset.test.batch(arange(samples))
+        client.predict(inputs)
+    except _CodeAskedError as asked:
+        return [to_frames(hello)[0], to_frames(asked.request)[0]]
+    raise AssertionError("a prediction sends a code")
+
+
+def _keep(request: Request) -> Reply:
+    raise _CodeAskedError(request)
+
+
+def wait_until(
+    condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS
+) -> bool:
+    """Return whether ``condition`` came true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the memory that a process holds; 0 if it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return 0
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    return int(found[1]) * 1024 if found else 0

@@ -1,0 +1,167 @@
+"""The server's end of a networked run: one object for its sessions and its displays.
+
+    Coordinator ─► ClientSession (one per connection) ─► RunControl ─► ServerRun
+
+``ServerRun`` knows the run's next assignment, ``RunControl`` decides which client may
+speak, and a session checks the order of messages on its connection.
+"""
+
+import threading
+from pathlib import Path
+
+from lightsplit.deployment.assignments import Assignment
+from lightsplit.deployment.door import Door
+from lightsplit.deployment.idle_timeout import IdleTimeout
+from lightsplit.deployment.prediction_share import PredictionShare
+from lightsplit.deployment.refusals import Refusals
+from lightsplit.deployment.roster import Roster
+from lightsplit.deployment.run_control import RunControl
+from lightsplit.deployment.server_run import ServerRun
+from lightsplit.deployment.session import ClientSession
+from lightsplit.errors import RunError
+from lightsplit.protocol import Contract
+from lightsplit.protocol.control import Finished
+from lightsplit.runs.guard import Guard
+from lightsplit.runs.plan import RunPlan
+from lightsplit.runs.progress import Progress
+from lightsplit.runs.run_state import RunState
+from lightsplit.runtime import Server
+from lightsplit.transports import Peer, Session
+
+
+class Coordinator:
+    """Opens the sessions of one run, and ends the run.
+
+    Args:
+        server: the same as in one process.
+        contract: of the run.
+        plan: of the run.
+        run: its random name.
+        folder: for checkpoints; the run resumes from the newest one in it.
+        names: the clients that may join, in the order of their turns; None admits the
+            first that come.
+        guard: judges the clients.
+
+    Attributes:
+        members: the clients of the run.
+        refusals: how often a client was refused, by reason.
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        server: Server,
+        contract: Contract,
+        plan: RunPlan,
+        *,
+        run: str,
+        folder: Path,
+        names: list[str] | None = None,
+        guard: Guard | None = None,
+    ) -> None:
+        self.contract = contract
+        self.refusals = Refusals()
+        self._lock = threading.RLock()
+        self.members = Roster(contract.clients, self._lock, names)
+        self._run = ServerRun(
+            server,
+            contract,
+            plan,
+            self.members,
+            run=run,
+            folder=folder,
+            guard=guard,
+        )
+        self._control = RunControl(self._run, self.members, self._lock)
+        self._idle = IdleTimeout(plan.step_timeout_seconds)
+        self._door = Door(self.members)
+        self._share = PredictionShare(self._control.is_training)
+
+    def session(self, peer: Peer) -> Session:
+        """Return the session that answers a new connection, or refuse it."""
+        self._door.enter(peer)
+        return ClientSession(self._control, self._idle, self._share, self._door, peer)
+
+    # The life of the run.
+
+    def wait(self, timeout_seconds: float) -> bool:
+        """Wait a little, cut off idle clients, and say whether the server may close."""
+        control = self._control
+        with self._lock:
+            control.over.wait_for(lambda: control.may_close, timeout_seconds)
+            for peer in self._idle.expired():
+                self._cut_off(peer)
+            control.check_time()
+            return control.may_close
+
+    def stop(self) -> None:
+        """End the run at the next boundary and save it; it can be resumed later.
+
+        If no boundary comes within the step timeout, the run ends without saving the
+        turn that is under way.
+        """
+        with self._lock:
+            self._control.ask_to_stop()
+
+    def close(self) -> None:
+        """Free the replies that were kept for clients that might have come back."""
+        with self._lock:
+            self._run.close()
+
+    @property
+    def progress(self) -> Progress:
+        """How far the run has come."""
+        with self._lock:
+            self._run.count_bytes()
+            return self._run.progress
+
+    @property
+    def state(self) -> RunState:
+        """Where the run stands, and its rules."""
+        return self._run.state
+
+    @property
+    def guard(self) -> Guard | None:
+        """The guard that judges the clients, if the run has one."""
+        return self._run.state.guard
+
+    @property
+    def run_name(self) -> str:
+        """The random name of the run, to which hand-offs are bound."""
+        return self._run.run
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """The epoch and the round of the last turn, counted from one."""
+        with self._lock:
+            return self._run.turns.position
+
+    @property
+    def finished(self) -> Finished | None:
+        """The message that ends the run, once it is over."""
+        return self._control.finished
+
+    @property
+    def failure(self) -> RunError | None:
+        """The error of the server itself that ended the run, if there was one."""
+        return self._control.failure
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether no further turn begins."""
+        return self._control.is_over
+
+    @property
+    def may_close(self) -> bool:
+        """Return whether no client needs the server any more."""
+        return self._control.may_close
+
+    def current_assignment(self) -> Assignment | None:
+        """Return the assignment that is being worked on, for a display."""
+        with self._lock:
+            return self._run.turns.current
+
+    def _cut_off(self, peer: Peer) -> None:
+        for member in self.members:
+            if member.peer is peer:
+                self._control.disconnect(member)
+        peer.cancel()

@@ -1,0 +1,65 @@
+"""The choices of a client that takes part in a networked run."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lightsplit.errors import TransportError
+from lightsplit.protocol.control import Finished, Grant
+from lightsplit.runs.evaluation import BY_ACCURACY, LabelledBatches, Scoring
+from lightsplit.runtime import Secret
+from lightsplit.transports import ByteMeter
+from lightsplit.transports.key_agreement import AgreedKey
+from lightsplit.transports.sealing import SealingKey
+
+_LOG = logging.getLogger(__name__)
+
+
+def log_away(error: TransportError) -> None:
+    """Log that the server could not be reached and that the client tries again."""
+    _LOG.warning("%s; trying again", error)
+
+
+def log_warning(text: str) -> None:
+    """Log that the server went back."""
+    _LOG.warning("%s", text)
+
+
+@dataclass(frozen=True)
+class JoinOptions:
+    """Everything that a client may choose for itself.
+
+    Attributes:
+        key: of the hand-offs; needed with shared heads and more than one client.
+        run: the name of the run that the key was agreed for; empty if it was given.
+        secret: seeds everything that this client draws; without it the client makes a
+            random one at its first start and keeps it in the folder.
+        state_folder: keeps the client's state between turns: a side that does not
+            travel, or the part that stays of one that does; and the log of turns.
+        test: batches of a test set, if the client has one.
+        scoring: of the test set.
+        reports: whether the client tells the server its losses and accuracies.
+        give_up_seconds: how long the client tries to reach the server again.
+        watch: called with every Grant, and with Finished.
+        allows_rollback: whether the client goes along with a server that went back.
+        went_back: called with a warning when the server went back; logs it by default.
+        agreed: called with the key that the clients agreed on.
+        away: called each time the server could not be reached; logs that by default.
+        meter: counts this client's bytes.
+    """
+
+    key: SealingKey | None = None
+    run: str = ""
+    secret: Secret | None = None
+    state_folder: Path | None = None
+    test: LabelledBatches | None = None
+    scoring: Scoring = BY_ACCURACY
+    reports: bool = True
+    give_up_seconds: float = 600.0
+    watch: Callable[[Grant | Finished], None] = field(default=lambda _next: None)
+    allows_rollback: bool = True
+    went_back: Callable[[str], None] = log_warning
+    agreed: Callable[[AgreedKey], None] = field(default=lambda _key: None)
+    away: Callable[[TransportError], None] = log_away
+    meter: ByteMeter = field(default_factory=ByteMeter)

@@ -1,0 +1,82 @@
+"""The steps of the turns under way, each applied exactly once."""
+
+import re
+
+from lightsplit.deployment.assignments import Assignment
+from lightsplit.deployment.turn_log import TurnLogs
+from lightsplit.errors import LightSplitError, ProtocolError
+from lightsplit.protocol import CodeMessage, Contract, OutputGradient, Reply, Request
+from lightsplit.runs.guard import Guard
+from lightsplit.runtime import Pace, Server
+
+_PATH = re.compile(r"(?<![\w/])/[\w.+-]+(?:/[\w.+-]+)+")  # of the server's own disk
+
+
+class TurnSteps:
+    """Lets the server answer the messages of a turn and keeps its replies.
+
+    Args:
+        server: the same as in one process.
+        contract: of the run.
+        guard: whose collector sees the messages, if the run has one.
+
+    Attributes:
+        logs: of the turns under way.
+    """
+
+    def __init__(
+        self, server: Server, contract: Contract, guard: Guard | None = None
+    ) -> None:
+        self._server = server
+        self._server.norm_limit = contract.norm_limit
+        self._guard = guard
+        has_gradients = contract.topology == "u" and contract.gradients == "all"
+        last = OutputGradient if has_gradients else CodeMessage
+        self.logs = TurnLogs(last.kind)
+
+    def answer(self, assignment: Assignment, pace: Pace, message: Request) -> Reply:
+        """Return the reply to a message of a turn."""
+        if isinstance(message, CodeMessage) and not message.is_training:
+            return self.infer(message)
+        end = pace.first_step + assignment.steps
+        if message.step >= end:
+            raise ProtocolError(
+                f"turn {assignment.number} ends with step {end - 1}, "
+                f"got step {message.step}",
+                code="out-of-order",
+            )
+        log = self.logs.of(assignment)
+        if assignment is not self.logs.late:  # all steps of a late turn are applied
+            self._server.pace = pace
+        return log.answer(message, pace.first_step, self._compute)
+
+    def infer(self, message: CodeMessage) -> Reply:
+        """Return the output for a code outside training; nothing changes."""
+        return self._compute(message)
+
+    def settle(self) -> None:
+        """Do the work that the server put off until its reply was on its way."""
+        self._server.settle()
+
+    def abandon(self, assignment: Assignment, first_step: int) -> None:
+        """Undo the open step of a client that has gone; a late turn has none."""
+        if assignment is self.logs.late:
+            return
+        self._server.settle()
+        self._server.abandon_step()
+        self.logs.current.forget_open_step(first_step)
+
+    def _compute(self, message: Request) -> Reply:
+        """Let the server answer; refuse a message that its modules cannot compute."""
+        try:
+            if self._guard is not None:
+                return self._guard.collector(message, self._server.answer)
+            return self._server.answer(message)
+        except (LightSplitError, OSError, MemoryError):
+            raise
+        except Exception as error:  # modules may raise anything on a strange message
+            reason = _PATH.sub("…", " ".join(str(error).split()))
+            raise ProtocolError(
+                f"{message.kind} of step {message.step} cannot be computed: {reason}",
+                code="refused",
+            ) from error

@@ -1,0 +1,203 @@
+"""The client's end of a networked run: wait for a turn, take it, hand it in.
+
+    ReconnectingLine   reaches the server, again and again if need be
+    SideKeeper         brings the side to the start of a turn, and keeps it afterwards
+    Worker             takes the turns
+
+The ``Client`` is the same object as in one process; its messages go through the line.
+If the server has returned to an earlier boundary, the worker returns to it too and
+repeats the turns from there. All randomness derives from (secret, client, step), so a
+repeated step comes out the same.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from lightsplit.deployment.client_log import ClientLog
+from lightsplit.deployment.granted import check_grant
+from lightsplit.deployment.join_options import JoinOptions
+from lightsplit.deployment.reconnecting import (
+    Instruction,
+    Line,
+    ReconnectingLine,
+    TurnLostError,
+)
+from lightsplit.deployment.side_keeper import SideKeeper
+from lightsplit.errors import ProtocolError, TransportError
+from lightsplit.protocol import Contract, Reply, Request
+from lightsplit.protocol.control import Finished, Grant, Hello, TurnDone, Welcome
+from lightsplit.runs.evaluation import LOSS, LabelledBatches, evaluate
+from lightsplit.runtime import BatchSource, Client, Pace, TurnReport
+from lightsplit.transports import through
+
+
+class Source(BatchSource, Protocol):
+    """Batches of one client; their number is that of an epoch."""
+
+    def __len__(self) -> int: ...
+
+
+class Worker:
+    """Takes a client's turns until the run is over.
+
+    Args:
+        client: as in one process; the worker replaces its ``send``.
+        contract: as this client understands it.
+        name: of the client, as in its certificate.
+        connect: opens a new connection.
+        batches: makes the batches once the server has said which client this is.
+        options: of the client.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        contract: Contract,
+        *,
+        name: str,
+        connect: Callable[[], Line],
+        batches: Callable[[int], Source],
+        options: JoinOptions,
+    ) -> None:
+        self._client = client
+        self._contract = contract
+        self._make_batches = batches
+        self._options = options
+        self._batches: Source | None = None
+        self._run = ""
+        self._grant: Grant | None = None
+        self._furthest: int | None = None  # step since this process was started
+        self._sides = SideKeeper(client, contract, options)
+        self._log = ClientLog(
+            options.state_folder, allows_rollback=options.allows_rollback
+        )
+        hello = Hello(name, contract.to_json())
+        self._line = ReconnectingLine(connect, hello, self._take_place, options)
+        client.send = through(options.meter, self.send)
+
+    def run(self) -> Finished:
+        """Take turns until the server says that the run is over."""
+        try:
+            instruction = self._line.reach()
+            while isinstance(instruction, Grant):
+                self._check(instruction)
+                self._note(instruction)
+                self._options.watch(instruction)
+                try:
+                    instruction = self._take(instruction)
+                except TurnLostError as lost:
+                    turn, steps = instruction.turn, self._client.steps
+                    self._log.note("lost", self._run, turn, steps)
+                    instruction = lost.instruction
+            self._note(instruction)
+            self._options.watch(instruction)
+            self._sides.finish(instruction, self._run)
+            self._line.finish()
+            return instruction
+        finally:
+            self._line.close()
+
+    def send(self, request: Request) -> Reply:
+        """Carry a message of a step to the server, over as many lines as needed.
+
+        Raises:
+            TurnLostError: the server has left this turn for another one.
+        """
+        return self._line.exchange(request, self._is_same_turn)
+
+    def _take(self, grant: Grant) -> Instruction:
+        self._grant = grant
+        self._sides.enter(grant, self._run)
+        assert self._batches is not None  # noqa: S101  the server has granted a turn
+        self._client.pace = Pace(
+            grant.first_step, grant.steps, grant.run_step, grant.run_steps
+        )
+        report = self._client.run_turn(self._batches, grant.steps)
+        self._log.note("done", self._run, grant.turn, self._client.steps)
+        done = self._done(grant, report)
+        self._options.meter.add("hand_off", len(done.side))
+        return self._hand_in(done)
+
+    def _check(self, grant: Grant) -> None:
+        """Refuse a turn that cannot be this client's."""
+        if self._grant is not None:
+            self._furthest = max(self._furthest or 0, self._client.steps)
+        batches = 0 if self._batches is None else len(self._batches)
+        check_grant(grant, self._contract, batches=batches, steps=self._furthest)
+
+    def _note(self, instruction: Instruction) -> None:
+        """Log where the server stands, and warn the owner if it went back."""
+        steps = None
+        if isinstance(instruction, Grant):
+            steps = instruction.first_step + instruction.done
+        event = "finished" if steps is None else "granted"
+        warning = self._log.note(event, self._run, instruction.turn, steps)
+        if warning is not None:
+            self._options.went_back(warning)
+
+    def _done(self, grant: Grant, report: TurnReport) -> TurnDone:
+        """Return the end of a turn, with the figures that the client reports."""
+        loss: float | None = None
+        figures: tuple[float, ...] = ()
+        if grant.steps:
+            loss = report.loss_sum / report.samples
+        if grant.evaluate and self._options.test is not None:
+            figures = self._evaluate(self._options.test)
+        side = self._sides.leave(grant, self._run)
+        if not self._options.reports:
+            return TurnDone(grant.turn, side)
+        return TurnDone(grant.turn, side, loss, figures)
+
+    def _evaluate(self, test: LabelledBatches) -> tuple[float, ...]:
+        """Return the loss and the metrics in the order of the contract."""
+        found = evaluate([self._client], test, self._options.scoring).figures
+        return tuple(found[name] for name in (LOSS, *self._contract.metrics))
+
+    def _hand_in(self, done: TurnDone) -> Instruction:
+        """Hand the turn in; after a broken line the server may have it already."""
+        while True:
+            try:
+                return self._line.ask(done)
+            except TransportError:
+                instruction = self._line.reach()
+                if not self._is_same_turn(instruction):
+                    return instruction
+
+    def _is_same_turn(self, instruction: Instruction) -> bool:
+        """Return whether the server still wants the turn that this client is in."""
+        mine = self._grant
+        if mine is None or not isinstance(instruction, Grant):
+            return False
+        if _turn_of(instruction) != _turn_of(mine):
+            return False
+        done = self._client.steps - mine.first_step
+        return instruction.done in (done, done + 1)  # the last reply may be lost
+
+    def _take_place(self, welcome: Welcome) -> int:
+        """Become the client that the server says, and return its batches per epoch.
+
+        Once this client has had a turn, its run and its place cannot change.
+        """
+        index, mine = welcome.index, self._client.index
+        if self._grant is not None and (self._run, mine) != (welcome.run, index):
+            raise ProtocolError(
+                f"this client is number {mine} in run {self._run}; "
+                f"the server says number {index} in run {welcome.run}"
+            )
+        if self._options.run not in ("", welcome.run):
+            raise ProtocolError(
+                f"the clients agreed on a key for run {self._options.run}, but the "
+                f"server has begun another run, {welcome.run}: start again"
+            )
+        if index >= self._contract.clients:
+            raise ProtocolError(
+                f"expected an index below {self._contract.clients}, got {index}"
+            )
+        if self._batches is None or mine != index:
+            self._batches = self._make_batches(index)
+        self._run, self._client.index = welcome.run, index
+        return len(self._batches)
+
+
+def _turn_of(grant: Grant) -> tuple[int, int, int]:
+    return grant.turn, grant.steps, grant.first_step

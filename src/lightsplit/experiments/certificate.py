@@ -1,0 +1,150 @@
+"""The certificate of a code: what can be said about it without an attack.
+
+    bits of one code × releases   what the server gets about one sample, in bits
+    distinct codes M of N samples  no attack that sees one code per sample can name
+                                   more than M of the N
+    conditional entropy            bits that a code says beyond the label, at most
+
+M and the entropy are measured on test samples, with the codes of the trained run. They
+speak of these data on average, not of the worst case.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lightsplit.codecs import Code, Codec, FewBits
+from lightsplit.data import SampleSet
+from lightsplit.experiments.config import Experiment
+from lightsplit.objectives.bits import binary_entropy
+from lightsplit.protocol import Wire
+from lightsplit.runtime import Client
+
+SAMPLES = 2000
+CHUNK = 500
+ABOUT = (
+    "the codes at the front cut: how much they can tell the server about a sample, "
+    "whatever attack it makes; distinct codes and entropy are those of the samples "
+    "counted here, on average"
+)
+NOT_ABOUT = (
+    "labels, which outputs and their gradients give away; gradients of the codes; a "
+    "head that is handed on; the worst case of a single sample"
+)
+
+
+def code_bits(wire: Wire) -> int:
+    """Return all bits that tell of one sample in one code; 0 if nothing is sent."""
+    if not wire.codec.is_sent:
+        return 0
+    return wire.codec.packed_bits or 8 * wire.layout("code", 1).code_bytes
+
+
+def promised(experiment: Experiment, bits: int) -> dict[str, Any]:
+    """Return the part of the certificate that is known before a run.
+
+    Args:
+        experiment: of the run.
+        bits: of one code.
+    """
+    releases = experiment.training.epochs if bits else 0
+    return {
+        "bits_per_code": bits,
+        "releases": releases,
+        "bits_per_sample": bits * releases,
+        "epsilon": None,
+        "about": ABOUT,
+        "not_about": NOT_ABOUT,
+    }
+
+
+def measured(client: Client, samples: SampleSet) -> dict[str, Any]:
+    """Return the part that is measured on codes of the trained run.
+
+    Args:
+        client: whose head and encoder make the codes.
+        samples: of which the first 2,000 are coded.
+    """
+    codec = client.side.codec
+    count = min(SAMPLES, len(samples))
+    if not codec.is_sent:
+        return {"samples": count, "distinct_codes": min(1, count)} | _nothing()
+    rows, labels = _codes(client, samples, count)
+    distinct = len(torch.unique(rows, dim=0))
+    pairs = _with_labels(rows, labels)
+    return {
+        "samples": count,
+        "distinct_codes": distinct,
+        "distinct_codes_with_labels": None if pairs is None else len(pairs),
+        "reidentification_bound": distinct / count,
+        "conditional_entropy": _entropy(codec, rows, labels),
+    }
+
+
+def conditional_entropy(bits: Tensor, labels: Tensor) -> float:
+    """Return Σ_y share(y) Σ_j h₂(p_j|y) of bits ±1 (N, k), in bits.
+
+    Example:
+        >>> bits = torch.tensor([[1.0, 1.0], [-1.0, 1.0], [1.0, 1.0]])
+        >>> round(conditional_entropy(bits, torch.tensor([0, 0, 1])), 3)
+        0.667
+    """
+    total = 0.0
+    for label in torch.unique(labels):
+        own = bits[labels == label]
+        share = len(own) / len(bits)
+        total += share * float(binary_entropy((own > 0).float().mean(0)).sum())
+    return total
+
+
+def _nothing() -> dict[str, Any]:
+    return {
+        "distinct_codes_with_labels": None,
+        "reidentification_bound": 0.0,
+        "conditional_entropy": 0.0,
+    }
+
+
+def _codes(
+    client: Client, samples: SampleSet, count: int
+) -> tuple[Tensor, Tensor | None]:
+    """Return the codes as the server reads them outside training, and the classes."""
+    was_training = client.model.training
+    client.model.eval()
+    rows, labels = [], []
+    with torch.no_grad():
+        for chunk in torch.split(torch.arange(count), CHUNK):
+            inputs, truth = samples.batch(chunk)
+            rows.append(_row_of_each(client, inputs))
+            labels.append(truth)
+    client.model.train(was_training)
+    return torch.cat(rows), _classes(labels)
+
+
+def _row_of_each(client: Client, inputs: Any) -> Tensor:
+    codec, wire = client.side.codec, client.wire
+    with client.model.seeded("certificate"):
+        code: Code = client.side.disturb(client.side.encode(inputs))
+    return codec.rows(wire.as_received(code)).flatten(1)
+
+
+def _classes(labels: Sequence[Any]) -> Tensor | None:
+    if not all(isinstance(truth, Tensor) and truth.ndim == 1 for truth in labels):
+        return None
+    joined = torch.cat(list(labels))
+    return None if joined.is_floating_point() else joined
+
+
+def _with_labels(rows: Tensor, labels: Tensor | None) -> Tensor | None:
+    if labels is None:
+        return None
+    pairs = torch.cat([rows, labels.unsqueeze(1).to(rows)], dim=1)
+    distinct: Tensor = torch.unique(pairs, dim=0)
+    return distinct
+
+
+def _entropy(codec: Codec, rows: Tensor, labels: Tensor | None) -> float | None:
+    is_bits = isinstance(codec, FewBits) and codec.levels == 2
+    return conditional_entropy(rows, labels) if is_bits and labels is not None else None

@@ -1,0 +1,125 @@
+"""Checks of an experiment as a whole: settings that do not go together."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lightsplit.backdoors import TRIGGERS, check_company
+from lightsplit.errors import ConfigError
+from lightsplit.experiments.recipes import make_recipe
+
+if TYPE_CHECKING:
+    from lightsplit.experiments.config import Experiment
+
+
+def _check_training(experiment: "Experiment") -> None:
+    training = experiment.training
+    if training.momentum and training.optimizer != "sgd":
+        raise ConfigError(
+            f"momentum is an option of sgd only, got optimizer {training.optimizer}"
+        )
+
+
+def _check_recipe(experiment: "Experiment") -> None:
+    training = experiment.training
+    make_recipe(training)
+    if training.accumulate == 1:
+        return
+    turn = training.turn_steps
+    if turn != "epoch" and turn % training.accumulate:
+        raise ConfigError(
+            "gradients accumulate within a turn: turn_steps must be epoch or a "
+            f"multiple of accumulate, {training.accumulate}, got {turn}"
+        )
+    if experiment.inspector:
+        raise ConfigError(
+            "an inspector probes single steps: accumulate must be 1 with an "
+            f"inspector, got {training.accumulate}"
+        )
+
+
+def _check_output_codec(experiment: "Experiment") -> None:
+    name = experiment.output_codec.name
+    if experiment.split.topology == "vanilla" and name != "raw":
+        raise ConfigError(
+            "no output crosses the wire in vanilla training: output_codec must be "
+            f"raw, got {name!r}"
+        )
+
+
+def _check_backdoor(experiment: "Experiment") -> None:
+    backdoor = experiment.backdoor
+    if backdoor is not None:
+        TRIGGERS.get(backdoor.trigger)
+        experiment.malicious_indices()
+    if experiment.server.hijack and (experiment.detector or backdoor):
+        raise ConfigError("a hijacking server takes no trigger or detector: drop them")
+
+
+def _check_detectors(experiment: "Experiment") -> None:
+    on_flag, wire = experiment.guard.on_flag, experiment.wire
+    check_company(list(experiment.detector))
+    if not experiment.detector and on_flag != "warn":
+        raise ConfigError(
+            f"on_flag {on_flag} needs a detector; name one with --detector"
+        )
+    hand_off = (wire.hand_off, wire.hand_off_optimizer)
+    if on_flag == "skip" and hand_off != ("fp32", "travels"):
+        raise ConfigError(
+            "the rounding of a hand-off, and an optimizer that stays, cannot be "
+            "undone: on_flag skip needs hand_off fp32 and hand_off_optimizer travels, "
+            f"got {' and '.join(hand_off)}"
+        )
+    trusted = experiment.trusted_client() or 0
+    if not 0 <= trusted < experiment.owners.clients:
+        raise ConfigError(
+            f"trusted_client must be from 0 to {experiment.owners.clients - 1}, "
+            f"got {trusted}"
+        )
+
+
+def _check_inspectors(experiment: "Experiment") -> None:
+    if len(experiment.inspector) > 1:
+        names = ", ".join(experiment.inspector)
+        raise ConfigError(f"a client can have only one inspector, got {names}")
+
+
+def _check_silence(experiment: "Experiment") -> None:
+    """Refuse what needs messages where none are sent."""
+    if experiment.codec.name != "none":
+        return
+    if experiment.split.topology == "vanilla":
+        raise ConfigError(
+            "codec none sends nothing, so the client needs the labels: topology must "
+            "be u, got vanilla"
+        )
+    others = [*experiment.detector, *experiment.inspector, *experiment.attack]
+    if others or experiment.server.hijack:
+        names = ", ".join(others) or "hijack"
+        raise ConfigError(f"codec none sends nothing to watch or attack: drop {names}")
+
+
+def _check_gradients(experiment: "Experiment") -> None:
+    """Refuse what needs gradients where none are sent."""
+    if experiment.split.gradients == "all":
+        return
+    if experiment.split.topology == "vanilla":
+        raise ConfigError(
+            "without gradients the client needs the labels: topology must be u, "
+            "got vanilla"
+        )
+    others = [*experiment.detector, *experiment.inspector]
+    if others or experiment.server.hijack:
+        names = ", ".join(others) or "hijack"
+        raise ConfigError(f"gradients none leaves nothing to watch: drop {names}")
+
+
+CHECKS: "tuple[Callable[[Experiment], None], ...]" = (
+    _check_training,
+    _check_recipe,
+    _check_output_codec,
+    _check_backdoor,
+    _check_detectors,
+    _check_inspectors,
+    _check_silence,
+    _check_gradients,
+)

@@ -1,0 +1,47 @@
+"""A model for plans: its shapes count, its weights do not."""
+
+import json
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from lightsplit.experiments import pieces
+from lightsplit.experiments.config import Experiment, make_experiment
+from lightsplit.experiments.cuts import Cuts
+from lightsplit.splitting import SplitModel
+
+
+def model_tables(experiment: Experiment) -> str:
+    """Return the tables that determine the model, apart from its first weights."""
+    any_start = {"weights": None, "train_limit": None, "test_limit": None}
+    tables = experiment.changed(task=any_start).tables()
+    return json.dumps({name: tables[name] for name in ("task", "split")})
+
+
+def planned_parts(experiment: Experiment) -> SplitModel:
+    """Return parts with arbitrary weights, cached because many plans share a model."""
+    return _cached_parts(model_tables(experiment))
+
+
+def result_shape(experiment: Experiment) -> tuple[int, ...]:
+    """Return the shape of the model's result for one sample."""
+    whole = planned_parts(experiment).whole.eval()
+    with torch.no_grad():
+        result: Tensor = whole(experiment.make_task().example_inputs())
+    return tuple(result.shape[1:])
+
+
+def hand_off_bytes(experiment: Experiment, cuts: Cuts) -> int:
+    """Return the bytes of a hand-off after the optimizer's first step."""
+    side = pieces.make_client_side(experiment, pieces.private_cuts(cuts))
+    hand_off = pieces.make_hand_off(experiment, side)
+    for parameter in side.modules.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    side.update()
+    return hand_off.size_bytes(side)
+
+
+@lru_cache(maxsize=8)
+def _cached_parts(tables: str) -> SplitModel:
+    return pieces.load_parts(make_experiment(json.loads(tables)))

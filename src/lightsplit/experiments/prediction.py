@@ -1,0 +1,201 @@
+"""Predictions with a trained split model, over the network."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torch.utils.data import default_collate
+
+from lightsplit.deployment.endpoint import Endpoint
+from lightsplit.deployment.prediction import predicting
+from lightsplit.errors import ConfigError, DataError, MissingDataError
+from lightsplit.experiments import pieces
+from lightsplit.experiments.client_data import load_own
+from lightsplit.experiments.config import Experiment
+from lightsplit.experiments.deploy import client_cuts, not_connected
+from lightsplit.experiments.own_secret import OwnSecret
+from lightsplit.results import tensors
+from lightsplit.runs import EVALUATION_BATCH, Scoring
+from lightsplit.runs.evaluation import Scorer
+from lightsplit.runtime import Client, Secret
+from lightsplit.tasks import Task
+from lightsplit.transports.sealing import SealingKey
+from lightsplit.user_code import one_line_errors
+
+
+class Predictions(NamedTuple):
+    """The model's answers.
+
+    Attributes:
+        samples: the name of each sample: its file, or its number.
+        predictions: a class for each sample, by name if the task has names; the model's
+            output if labels are not classes.
+        labels: the true ones in the same words; empty if the samples have none.
+        figures: the loss and the task's metrics; empty without labels.
+    """
+
+    samples: list[str]
+    predictions: list[Any]
+    labels: list[Any]
+    figures: dict[str, float]
+
+
+class Predictor:
+    """A connection to a trained model: the owner's half here, the backbone there.
+
+        with connected(experiment, endpoint, name="alice", folder=…) as predictor:
+            output = predictor(inputs)
+
+    Args:
+        client: connected to the server.
+        task: of the run.
+    """
+
+    def __init__(self, client: Client, task: Task) -> None:
+        self.client = client
+        self.task = task
+
+    def __call__(self, inputs: Any) -> Any:
+        """Return the model's output for a batch of inputs."""
+        return self.client.predict(inputs)
+
+    def in_words(self, values: Any) -> list[Any]:
+        """Return classes by their names where the task has names."""
+        names = getattr(self.task.form, "classes", None)
+        found = list(values.tolist())
+        if self.task.classes is None or not isinstance(names, tuple):
+            return found
+        return [names[one] for one in found]
+
+    def chosen(self, output: Any) -> list[Any]:
+        """Return the class of each sample; the output itself without classes."""
+        return self.in_words(output if self.task.classes is None else output.argmax(1))
+
+
+@contextmanager
+def connected(
+    experiment: Experiment,
+    endpoint: Endpoint,
+    *,
+    name: str,
+    key: SealingKey | None = None,
+    secret: Secret | None = None,
+    folder: Path | None = None,
+) -> Iterator[Predictor]:
+    """Connect to the server of a run and yield a predictor until the block ends.
+
+    Args:
+        experiment: the same experiment as the server's.
+        endpoint: how to reach the server.
+        name: the client's name, as in its certificate.
+        key: of the hand-offs, with shared heads.
+        secret: of the client, if ``join`` was given one.
+        folder: of this client's side from ``join``, with private heads.
+    """
+    secrets = OwnSecret.find(secret, folder).for_run(experiment, key)
+    cuts = client_cuts(experiment, secrets)
+    side = pieces.make_client_side(experiment, cuts)
+    client = pieces.make_client(experiment, side, not_connected, secrets=secrets)
+    if folder is not None:
+        side.load(tensors.load(folder / "client.safetensors"))
+    with predicting(client, cuts.contract, endpoint, name=name, key=key):
+        yield Predictor(client, experiment.make_task())
+
+
+def predict_experiment(  # noqa: PLR0913
+    experiment: Experiment,
+    endpoint: Endpoint,
+    *,
+    name: str,
+    key: SealingKey | None = None,
+    secret: Secret | None = None,
+    folder: Path | None = None,
+    data_dir: Path | None = None,
+    own_data: Path | None = None,
+    batch_size: int = EVALUATION_BATCH,
+    watch: Callable[[int, int], None] = lambda _done, _all: None,
+) -> Predictions:
+    """Return predictions and labels of the test set, and the task's figures.
+
+    Args:
+        experiment: the same experiment as the server's.
+        endpoint: how to reach the server.
+        name: the client's name, as in its certificate.
+        key: of the hand-offs, with shared heads.
+        secret: of the client, if ``join`` was given one.
+        folder: of this client's side from ``join``, with private heads.
+        data_dir: folder of the datasets.
+        own_data: folder with this owner's own files instead: those that the task's
+            ``new_data`` finds in it, or else the test set of ``data``.
+        batch_size: samples that are sent at a time.
+        watch: called with the number of samples done and of all after each batch.
+    """
+    if not 1 <= batch_size <= EVALUATION_BATCH:
+        raise ConfigError(
+            f"the batch size of a prediction must be 1 to {EVALUATION_BATCH}, "
+            f"got {batch_size}"
+        )
+    task = experiment.make_task()
+    samples = _samples(experiment, data_dir, own_data)
+    names = _names(samples)
+    predictions: list[Any] = []
+    labels: list[Any] = []
+    with connected(
+        experiment, endpoint, name=name, key=key, secret=secret, folder=folder
+    ) as predictor:
+        scorer = Scorer(Scoring.of(task), predictor.client)
+        for inputs, truth in _batches(samples, batch_size):
+            output = predictor(inputs)
+            predictions += predictor.chosen(output)
+            if truth is not None:
+                scorer.add(output, truth)
+                labels += predictor.in_words(truth)
+            watch(len(predictions), len(samples))
+    figures = scorer.figures() if labels else {}
+    return Predictions(names, predictions, labels, figures)
+
+
+def _samples(
+    experiment: Experiment, data_dir: Path | None, own_data: Path | None
+) -> Any:
+    """Return the owner's new samples, or a test set."""
+    task = experiment.make_task()
+    if own_data is None:
+        return pieces.load_dataset(experiment, data_dir).test
+    if task.new_data is None:
+        return load_own(experiment, own_data).test
+    if not own_data.is_dir():
+        raise MissingDataError(f"there is no folder {own_data} to predict on")
+    with one_line_errors(f"the new data of {task.name} cannot be loaded", DataError):
+        return Unlabelled(task.new_data(own_data))
+
+
+class Unlabelled:
+    """Samples without labels, in batches.
+
+    Args:
+        dataset: a sample is its inputs.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def batch(self, rows: Any) -> tuple[Any, None]:
+        """Return the inputs at ``rows``, collated, and no labels."""
+        return default_collate([self.dataset[row] for row in rows.tolist()]), None
+
+
+def _batches(samples: Any, batch_size: int) -> Iterator[tuple[Any, Any]]:
+    return iter(pieces.TestBatches(samples, batch_size))
+
+
+def _names(samples: Any) -> list[str]:
+    """Return the files of the samples if they come from files, else their numbers."""
+    files = getattr(getattr(samples, "dataset", None), "files", None)
+    if files is not None and all(isinstance(one, Path) for one in files):
+        return [file.name for file in files]
+    return [str(number) for number in range(len(samples))]

@@ -1,0 +1,147 @@
+"""The server's end of a loop: ``host`` in one process, ``Host.serve`` for a network."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from lightsplit.errors import ConfigError
+from lightsplit.loops.agreement import Agreement, agree
+from lightsplit.loops.loop_server import SAVE_EVERY, LoopServer
+from lightsplit.loops.saves import KEPT_SAVES, Saves
+from lightsplit.runtime import OptimizerFactory, ServerSide
+from lightsplit.runtime.accumulating import AccumulatingServer
+
+_LOG = logging.getLogger(__name__)
+
+
+class Host:
+    """The server's half of a model, for clients that drive their own loops.
+
+    Args:
+        agreement: with the clients.
+        server: adds up gradients.
+
+    Attributes:
+        loops: answers the clients; made by ``open``.
+    """
+
+    def __init__(self, agreement: Agreement, server: AccumulatingServer) -> None:
+        self.agreement = agreement
+        self.server = server
+        self.loops: LoopServer | None = None
+
+    def open(
+        self,
+        folder: Path | str | None = None,
+        *,
+        names: list[str] | None = None,
+        save_every: int = SAVE_EVERY,
+        keep_saves: int = KEPT_SAVES,
+        step_timeout_seconds: float = 60.0,
+    ) -> LoopServer:
+        """Return what answers the clients; the first time, go on from a save.
+
+        Args:
+            folder: of the server's saves; None keeps the weights in memory alone.
+            names: the clients that may come; None admits the first that come.
+            save_every: updates between saves. Whenever a client saves its state, the
+                server saves too.
+            keep_saves: how many saves stay.
+            step_timeout_seconds: how long others wait for an update left open.
+        """
+        if self.loops is None:
+            contract = self.agreement.contract
+            saves = Saves(Path(folder), contract.digest, keep_saves) if folder else None
+            self.loops = LoopServer(
+                self.server,
+                contract,
+                saves=saves,
+                names=names,
+                save_every=save_every,
+                step_timeout_seconds=step_timeout_seconds,
+            )
+        return self.loops
+
+    def serve(
+        self,
+        address: str,
+        folder: Path | str,
+        *,
+        certs: Path | str | None = None,
+        insecure: bool = False,
+        watch: Callable[[LoopServer, int], bool] = lambda _loops, _port: True,
+        **options: Any,
+    ) -> LoopServer:
+        """Serve clients over the network until ``watch`` returns false or Ctrl-C; save.
+
+        Args:
+            address: host:port to listen on; port 0 is any.
+            folder: of the server's saves; it goes on from the newest one in it.
+            certs: folder of certificates that ``lightsplit certs`` made; without it
+                plain text, on this machine only.
+            insecure: allows plain text beyond this machine.
+            watch: called a few times a second with what answers the clients and the
+                port, for the first time before any client is answered.
+            options: of ``open``.
+        """
+        from lightsplit.loops.listening import listen
+
+        if not folder:
+            raise ConfigError("expected a folder for the server's saves, got none")
+        loops = self.open(folder, **options)
+        try:
+            listen(loops, self, address, certs=certs, insecure=insecure, watch=watch)
+        except KeyboardInterrupt:  # the usual way to stop
+            _LOG.warning("stopped and saved in %s", folder)
+        finally:
+            loops.save()
+        return loops
+
+
+def host(
+    model: nn.Module,
+    *,
+    optimizer: OptimizerFactory,
+    clip_norm: float = 0.0,
+    autocast: torch.dtype | None = None,
+    freeze_backbone: bool = False,
+    normalisation: str | None = None,
+    **agreed: Any,
+) -> Host:
+    """Return the server's half of ``model``.
+
+    Args:
+        model: the same at both ends; the server trains its backbone.
+        optimizer: makes the server's optimizer over parameters.
+        clip_norm: the largest norm of the server's gradient; 0 does not clip.
+        autocast: a type such as ``torch.bfloat16`` to compute in.
+        freeze_backbone: whether the server's weights stay as they are.
+        normalisation: whose running statistics its layers use: ``per-client``, which is
+            the default with several owners, ``shared``, ``batch`` or ``frozen``.
+        agreed: the settings of ``connect`` that both ends must have alike, from
+            ``head_until`` to ``seed``.
+    """
+    agreement = agree(model, **agreed)
+    usual = "per-client" if agreement.contract.clients > 1 else "shared"
+    side = ServerSide(
+        agreement.parts.backbone,
+        agreement.codec,
+        optimizer,
+        output_codec=agreement.output_codec,
+        freeze_backbone=freeze_backbone,
+        normalisation=normalisation or usual,
+        crossing=agreement.crossing,
+    )
+    server = AccumulatingServer(
+        side,
+        clip_norm=clip_norm,
+        autocast=autocast,
+        seed=agreement.contract.seed,
+        formats=agreement.formats,
+        norm_limit=agreement.contract.norm_limit,
+    )
+    return Host(agreement, server)

@@ -1,0 +1,50 @@
+"""The server's end of loops over gRPC."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lightsplit.deployment.endpoint import Endpoint
+from lightsplit.deployment.network import make_expectation
+from lightsplit.loops.loop_server import LoopServer
+from lightsplit.loops.session import LoopSession
+from lightsplit.protocol import Reader
+from lightsplit.transports.credentials import TlsFiles, server_credentials
+from lightsplit.transports.grpc_server import SessionServer
+
+if TYPE_CHECKING:
+    from lightsplit.loops.hosting import Host
+
+_SPARE_SESSIONS = 8
+_TICK_SECONDS = 0.1
+
+
+def listen(
+    loops: LoopServer,
+    host: "Host",
+    address: str,
+    *,
+    certs: Path | str | None,
+    insecure: bool,
+    watch: Callable[[LoopServer, int], bool],
+) -> None:
+    """Answer clients until ``watch`` returns false."""
+    tls = TlsFiles.of_server(Path(certs)) if certs else None
+    endpoint = Endpoint(address, tls, insecure)
+    endpoint.check()
+    listener = SessionServer(
+        partial(LoopSession, loops),
+        partial(Reader, make_expectation(loops.contract, host.server)),
+        credentials=server_credentials(tls) if tls else None,
+        max_sessions=2 * loops.contract.clients + _SPARE_SESSIONS,
+    )
+    port = listener.bind(address)
+    try:
+        watch(loops, port)
+        listener.start()
+        while watch(loops, port):
+            time.sleep(_TICK_SECONDS)
+    finally:
+        listener.stop()

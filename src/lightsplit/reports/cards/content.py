@@ -1,0 +1,208 @@
+"""What a privacy card says, section by section."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lightsplit.reports.cards.attacks import attack_section
+from lightsplit.reports.cards.sections import Section, bytes_text
+from lightsplit.reports.runs import Run
+
+DIRECTIONS = {
+    "code": "owner to server",
+    "output": "server to owner",
+    "output_gradient": "owner to server",
+    "code_gradient": "server to owner",
+    "labels": "owner to server",
+    "evaluation": "both ways",
+    "hand_off": "owner to owner, sealed",
+}
+MEANINGS = {
+    "code": "a code of every sample",
+    "output": "what the server's part makes of it",
+    "output_gradient": "how the output should change",
+    "code_gradient": "how the code should change",
+    "labels": "the labels themselves",
+    "evaluation": "codes and outputs of test samples",
+    "hand_off": "the owners' part of the model, on its way to the next owner",
+}
+
+
+@dataclass(frozen=True)
+class Card:
+    """The content of a card.
+
+    Attributes:
+        title: its heading.
+        sections: in the order of reading.
+    """
+
+    title: str
+    sections: list[Section] = field(default_factory=list)
+
+
+def make_card(run: Run, title: str = "") -> Card:
+    """Return the card of a run."""
+    record = run.record
+    sections = [
+        _training(run),
+        _cut(run),
+        _crossing(record),
+        attack_section(run),
+        _certificate(record),
+        _unprotected(run),
+        _repeating(run),
+    ]
+    return Card(title or f"Privacy card: {run.labels['task']}", sections)
+
+
+def _training(run: Run) -> Section:
+    record, owners = run.record, run.tables["owners"]
+    monitor = record.get("monitor") or {}
+    rows: list[tuple[str, ...]] = [
+        ("task", run.labels["task"]),
+        ("method", run.labels["method"]),
+        ("owners", f"{owners['clients']}, heads {owners['heads']}"),
+        ("training", f"{record['steps']:,} steps, {run.labels['schedule']}"),
+    ]
+    if monitor.get("last") is not None:
+        rows.append((f"test {monitor['name']}", f"{monitor['last']:.4g}"))
+    return Section(
+        "What was trained",
+        ["One model was trained on the data of several owners by them and a server."],
+        rows=rows,
+    )
+
+
+def _cut(run: Run) -> Section:
+    parameters = run.record.get("parameters") or {}
+    split = run.tables["split"]
+    is_u = split.get("topology", "u") == "u"
+    place = (
+        split.get("cut") or f"{split.get('head_until')} and {split.get('tail_from')}"
+    )
+    labels = (
+        "The last part and the labels stay with the owner too."
+        if is_u
+        else "The last part is the server's: the labels were sent to it."
+    )
+    rows: list[tuple[str, ...]] = [
+        (f"weights of the {name}", f"{count:,}")
+        for name, count in parameters.items()
+        if count
+    ]
+    return Section(
+        "Where the model was cut",
+        [
+            f"The model is cut at {place}. The first part (head) runs at the owner, "
+            "next to the data; the middle (backbone) runs at the server. Samples never "
+            f"leave the owner; codes of them do. {labels}"
+        ],
+        rows=rows,
+    )
+
+
+def _crossing(record: dict[str, Any]) -> Section:
+    counts = record["bytes"]
+    samples = max(record.get("samples") or 1, 1)
+    rows: list[tuple[str, ...]] = [
+        (
+            MEANINGS[kind],
+            DIRECTIONS[kind],
+            bytes_text(counts[kind]),
+            f"{counts[kind] / samples:,.0f} B",
+        )
+        for kind in MEANINGS
+        if counts.get(kind)
+    ]
+    releases = (record.get("certificate") or {}).get("releases")
+    often = (
+        ""
+        if releases is None
+        else (
+            f" The code of each training sample was sent {releases} "
+            f"{'time' if releases == 1 else 'times'}."
+        )
+    )
+    return Section(
+        "What crossed, and how often",
+        [f"In all, {bytes_text(counts['total'])} crossed the network.{often}"],
+        head=("what", "from and to", "in all", "per sample and epoch"),
+        rows=rows,
+    )
+
+
+def _certificate(record: dict[str, Any]) -> Section:
+    known = record.get("certificate")
+    heading = "What can be said without an attack"
+    if not known:
+        return Section(heading, ["The record of this run has no certificate."])
+    rows: list[tuple[str, ...]] = [
+        ("bits of a code", f"{known['bits_per_code']:,}"),
+        ("times that it is sent", f"{known['releases']:,}"),
+        ("bits about one sample, at most", f"{known['bits_per_sample']:,}"),
+    ]
+    if known.get("distinct_codes") is not None:
+        count = f"{known['distinct_codes']:,} of {known['samples']:,} samples"
+        bound = f"{known['reidentification_bound']:.1%}"
+        rows += [
+            ("distinct codes", count),
+            ("samples that codes alone can tell apart, at most", bound),
+        ]
+    epsilon = known.get("epsilon")
+    rows.append(
+        ("differential privacy", "none" if epsilon is None else f"ε = {epsilon}")
+    )
+    return Section(
+        heading,
+        [
+            f"This is about {known['about']}.",
+            f"It is not about {known['not_about']}.",
+        ],
+        rows=rows,
+    )
+
+
+def _unprotected(run: Run) -> Section:
+    split, owners = run.tables["split"], run.tables["owners"]
+    points = [
+        "The server knows the middle of the model, the settings, which owners take "
+        "part, when, and how many batches each of them has.",
+        "Whoever has the trained model may learn about the training data from its "
+        "answers; no measure against that was part of this run.",
+    ]
+    if split.get("topology", "u") == "vanilla":
+        points.append("Labels: the server got them.")
+    elif split.get("gradients", "all") != "none":
+        points.append(
+            "Labels: they were not sent, but the gradients that were depend on them."
+        )
+    if owners["heads"] == "shared" and owners["clients"] > 1:
+        points.append(
+            "The head is shared: every owner knows it. An owner who sides with the "
+            "server can show it how samples become codes."
+        )
+    points.append(
+        "Attacks that nobody has thought of yet: a figure above is what the strongest "
+        "attack that was run has reached, not a limit."
+    )
+    return Section("What is not protected", points, are_points=True)
+
+
+def _repeating(run: Run) -> Section:
+    record = run.record
+    versions = ", ".join(f"{k} {v}" for k, v in (record.get("versions") or {}).items())
+    name = Path(run.path).name
+    return Section(
+        "How to repeat it",
+        [
+            f"lightsplit train {name}/experiment.toml trains the same model; "
+            f"lightsplit audit {name} repeats the attacks; lightsplit report {name} "
+            "--card makes this page."
+        ],
+        rows=[
+            ("seed", str(record.get("seed", ""))),
+            ("contract", str(record.get("contract", ""))[:16]),
+            ("versions", versions),
+        ],
+    )

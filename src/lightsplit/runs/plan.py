@@ -1,0 +1,41 @@
+"""How long a networked run takes, and when it evaluates and saves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lightsplit.runs.evaluation import ACCURACY, Monitor
+from lightsplit.runs.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """The server's settings for the course of a run.
+
+    Attributes:
+        turn_steps, epochs, max_steps: as of Schedule.
+        eval_every: rounds between evaluations; 0 is once per epoch.
+        patience: evaluations without a new best before stopping; 0 is never.
+        monitor: the test figure that decides which evaluation is the best.
+        checkpoint_every: steps between checkpoints; 0 is at each evaluation.
+        step_timeout_seconds: the server cuts off a client that keeps it waiting for
+            longer and undoes the client's open step; the client may come back. After
+            the last turn the server stays this long for clients that have not yet
+            acknowledged the end.
+        turn_timeout_seconds: the longest that the run waits for one turn, whatever its
+            client does; then the run ends. 0 is one step timeout per step of the turn
+            and ten more.
+    """
+
+    turn_steps: int = 1
+    epochs: int = 1
+    max_steps: int = 0
+    eval_every: int = 0
+    patience: int = 0
+    monitor: Monitor = ACCURACY
+    checkpoint_every: int = 0
+    step_timeout_seconds: float = 60.0
+    turn_timeout_seconds: float = 0.0
+
+    def schedule(self, batches: Sequence[int]) -> Schedule:
+        """Return all turns of clients that have so many batches per epoch."""
+        return Schedule(batches, self.turn_steps, self.epochs, self.max_steps)

@@ -1,0 +1,327 @@
+"""The three parts at work: each runs the model's own forward pass, or a piece of it.
+
+head(inputs)         runs until head_until has returned
+backbone(activation) runs on blanks, takes over at head_until, stops at tail_from
+tail(output)         runs on blanks, takes over at tail_from
+head.through(tail, exchange, inputs)   is the client's one ordinary forward pass:
+    at head_until it calls exchange(activation), at tail_from it goes on with the
+    output; what the tail needs of the head is simply there
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Never
+
+import torch
+from torch import Tensor, nn
+
+from lightsplit.errors import SplitError
+from lightsplit.nesting import tensors_in
+from lightsplit.splitting.arguments import (
+    Arguments,
+    Blank,
+    Signature,
+    Template,
+    replace_leaves,
+)
+from lightsplit.splitting.cuts import HEAD, TAIL
+from lightsplit.splitting.plans import Crossing, Fate, Plan
+from lightsplit.splitting.recording import is_under_checkpoint
+
+Exchange = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a part knows of the whole.
+
+    Attributes:
+        plan: of the cut.
+        signature: of the model's forward pass.
+        template: of the inputs.
+        blanks: the states that the part has no numbers for, with the parts that use
+            them.
+    """
+
+    plan: Plan
+    signature: Signature
+    template: Template
+    blanks: Mapping[str, frozenset[int]]
+
+    def __deepcopy__(self, memo: object) -> "Recipe":
+        return self
+
+    @property
+    def output(self) -> Crossing:
+        """What crosses the back cut."""
+        if self.plan.output is None:
+            raise SplitError("this model was split without a tail: give tail_from")
+        return self.plan.output
+
+    def companions(self, given: Sequence[Tensor]) -> dict[str, Tensor]:
+        """Return the shared inputs by name; refuse another number of them."""
+        share = self.plan.place.share
+        if len(given) != len(share):
+            raise SplitError(
+                f"expected {len(share)} companions ({', '.join(share) or 'none'}), "
+                f"got {len(given)}"
+            )
+        return dict(zip(share, given, strict=True))
+
+    def refuse_new_inputs(self, given: Arguments) -> None:
+        """Refuse tensors that the example did not have: the server would lack them."""
+        known = _with_tensors(self.signature, self.template.given)
+        for name in _with_tensors(self.signature, given):
+            if name not in known:
+                raise SplitError(
+                    f"the batch has the input {name!r}, which the example did not "
+                    "have, so the server would run without it: split with an example "
+                    "that has it"
+                )
+
+    def blank_inputs(
+        self, like: Tensor, form: Blank, known: Mapping[str, Tensor]
+    ) -> Arguments:
+        """Return zeros in the form of the inputs, except where they are known."""
+
+        def make(name: str, blank: Blank) -> Tensor:
+            return known[name] if name in known else blank.zeros(like, form)
+
+        return self.template.fill(make)
+
+
+class Part(nn.Module):
+    """What the parts of a model have in common; the model's class comes after it."""
+
+    recipe: Recipe
+
+    def run_whole(self, given: Arguments) -> Any:
+        """Return the result of the model's own forward pass."""
+        return super().forward(*given.args, **given.kwargs)
+
+    def run_until_stopped(self, given: Arguments) -> Tensor:
+        """Return the tensor at which a hook stops the forward pass."""
+        try:
+            self.run_whole(given)
+        except _Stopped as stop:
+            return stop.tensor
+        raise _not_reached(self.recipe.plan.activation)
+
+
+class Head(Part):
+    """The client's first part, and the client's whole forward pass."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Return the activation of a batch."""
+        cut = self.recipe.plan.activation
+
+        def stop(_: nn.Module, args: Any, result: Any) -> Never:  # noqa: ARG001
+            raise _Stopped(_tensor_at(cut, result))
+
+        given = self.recipe.signature.spread(*args, **kwargs)
+        self.recipe.refuse_new_inputs(given)
+        with self.get_submodule(cut.path).register_forward_hook(stop):
+            return self.run_until_stopped(given)
+
+    def companions(self, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+        """Return the inputs that the server gets as well, in the order of share."""
+        given = self.recipe.signature.spread(*args, **kwargs)
+        leaves = dict(self.recipe.signature.leaves(given))
+        missing = [name for name in self.recipe.plan.place.share if name not in leaves]
+        if missing:
+            raise SplitError(
+                f"expected the shared input {missing[0]!r} in every batch, got none"
+            )
+        return tuple(leaves[name] for name in self.recipe.plan.place.share)
+
+    def through(
+        self, tail: "Tail", exchange: Exchange, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Return the model's output, with the server's part done by ``exchange``."""
+        plan, output = self.recipe.plan, self.recipe.output
+        received: list[Tensor] = []
+        drawing = _Generator()
+
+        def send(_: nn.Module, args: Any, result: Any) -> Any:  # noqa: ARG001
+            _refuse_checkpoint()
+            activation = _tensor_at(plan.activation, result)
+            received.append(exchange(activation))
+            drawing.keep(activation)
+            is_read_on = plan.activation.is_read_on
+            on = activation.clone() if is_read_on else torch.zeros_like(activation)
+            return replace_leaves(result, dict.fromkeys(plan.activation.places, on))
+
+        front = self.get_submodule(plan.activation.path)
+        back = self.get_submodule(output.path)
+        enter = _entering(output, received, drawing)
+        with (
+            _filled(self, tail),
+            front.register_forward_hook(send),
+            back.register_forward_pre_hook(enter, with_kwargs=True),
+        ):
+            found = self.run_whole(self.recipe.signature.spread(*args, **kwargs))
+        if received:  # nothing has taken it
+            raise _not_reached(output)
+        return found
+
+
+def run_client(
+    head: nn.Module, tail: nn.Module, exchange: Exchange, inputs: Any
+) -> Any:
+    """Return the model's output; ``exchange`` turns the activation into the output.
+
+    Parts of one model make one forward pass; other modules are called in a row.
+    """
+    if isinstance(head, Head) and isinstance(tail, Tail):
+        return head.through(tail, exchange, inputs)
+    return tail(exchange(head(inputs)))
+
+
+def companions_of(head: nn.Module, inputs: Any) -> tuple[Tensor, ...]:
+    """Return the inputs of a batch that are shared with the server."""
+    return head.companions(inputs) if isinstance(head, Head) else ()
+
+
+class Backbone(Part):
+    """The server's part."""
+
+    def forward(self, activation: Tensor, companions: Sequence[Tensor] = ()) -> Any:
+        """Return the output for an activation and the inputs that are shared."""
+        plan = self.recipe.plan
+        cut = plan.activation
+
+        drawing = _Generator(activation)
+
+        def receive(_: nn.Module, args: Any, result: Any) -> Any:  # noqa: ARG001
+            drawing.restore()
+            return replace_leaves(result, dict.fromkeys(cut.places, activation))
+
+        known = self.recipe.companions(companions)
+        given = self.recipe.blank_inputs(activation, cut.form, known)
+        with self.get_submodule(cut.path).register_forward_hook(receive):
+            if plan.output is None:
+                return self.run_whole(given)
+            back = self.get_submodule(plan.output.path)
+            stop = _stopping(plan.output)
+            with back.register_forward_pre_hook(stop, with_kwargs=True):
+                return self.run_until_stopped(given)
+
+
+class Tail(Part):
+    """The client's last part."""
+
+    def forward(self, output: Tensor) -> Any:
+        """Return the model's output for an output of the backbone."""
+        plan, cut = self.recipe.plan, self.recipe.output
+        if plan.tail_needs:
+            raise SplitError(
+                f"the tail needs {plan.tail_needs} besides the server's output, so it "
+                "runs only with its head, at the client"
+            )
+        given = self.recipe.blank_inputs(output, cut.form, {})
+        back = self.get_submodule(cut.path)
+        enter = _entering(cut, [output], _Generator(output))
+        with back.register_forward_pre_hook(enter, with_kwargs=True):
+            return self.run_whole(given)
+
+
+class _Stopped(BaseException):
+    """Ends a forward pass at a cut."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        super().__init__()
+        self.tensor = tensor
+
+
+class _Generator:
+    """Torch's generators as they were: what code on blanks draws must not show."""
+
+    def __init__(self, like: Tensor | None = None) -> None:
+        if like is not None:
+            self.keep(like)
+
+    def keep(self, like: Tensor) -> None:
+        """Remember the state now, also of the device that a tensor is on."""
+        self._state = torch.default_generator.get_state()
+        self._on_device = torch.cuda.get_rng_state() if like.is_cuda else None
+
+    def restore(self) -> None:
+        """Go back to that state."""
+        torch.default_generator.set_state(self._state)
+        if self._on_device is not None:
+            torch.cuda.set_rng_state(self._on_device)
+
+
+def _with_tensors(signature: Signature, given: Arguments) -> list[str]:
+    named = signature.named(given).items()
+    return [name for name, nest in named if list(tensors_in(nest))]
+
+
+def _tensor_at(cut: Crossing, nest: Any) -> Tensor:
+    return list(tensors_in(nest))[cut.places[0]]
+
+
+def _not_reached(cut: Crossing) -> SplitError:
+    return SplitError(
+        f"the forward pass did not call {cut.path!r} on this batch as it did on the "
+        "example, so it cannot be cut there"
+    )
+
+
+def _stopping(cut: Crossing) -> Callable[..., Never]:
+    def stop(_: nn.Module, args: Any, kwargs: Any) -> Never:
+        raise _Stopped(_tensor_at(cut, (args, kwargs)))
+
+    return stop
+
+
+def _entering(
+    cut: Crossing, received: list[Tensor], drawing: "_Generator"
+) -> Callable[..., Any]:
+    def enter(_: nn.Module, args: Any, kwargs: Any) -> Any:
+        if not received or _tensor_at(cut, (args, kwargs)).is_meta:
+            raise _not_reached(cut)
+        output = received.pop()
+        drawing.restore()
+        if not cut.is_read_on:
+            return replace_leaves((args, kwargs), dict.fromkeys(cut.places, output))
+        # The code around goes on with this very tensor, so it becomes the output.
+        _tensor_at(cut, (args, kwargs)).copy_(output)
+        return None
+
+    return enter
+
+
+def _refuse_checkpoint() -> None:
+    if is_under_checkpoint():
+        raise SplitError(
+            "gradient checkpointing runs over the cut, and would run it again in the "
+            "backward pass; turn it off for the module at the cut and those around it"
+        )
+
+
+@contextmanager
+def _filled(head: Head, tail: Tail) -> Iterator[None]:
+    """Put the tail's modules and states into the places that the head has for them."""
+    plan = head.recipe.plan
+    filled: list[tuple[dict[str, Any], str]] = []
+    for path, fate in plan.fates[HEAD].items():
+        if fate is Fate.STOOD_IN and plan.fate(TAIL, path) is Fate.KEPT:
+            place = vars(head.get_submodule(path))
+            place["filled"] = tail.get_submodule(path)
+            filled.append((place, "filled"))
+    for name, users in head.recipe.blanks.items():
+        if TAIL in users:
+            path, _, field = name.rpartition(".")
+            place = vars(head.get_submodule(path))
+            place[field] = getattr(tail.get_submodule(path), field)
+            filled.append((place, field))
+    try:
+        yield
+    finally:
+        for place, field in filled:
+            if field == "filled":
+                place[field] = None
+            else:
+                del place[field]

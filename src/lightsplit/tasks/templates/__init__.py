@@ -1,0 +1,1 @@
+"""Tasks to start from: ``lightsplit new`` copies one of these files."""

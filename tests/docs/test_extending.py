@@ -1,0 +1,111 @@
+"""The parts on the page work as plug-ins: installed, named and run."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+pytestmark = pytest.mark.slow
+PAGE = "docs/extending.md"
+
+
+@pytest.fixture
+def plug_in(blocks, tmp_path):
+    """Install the page's package, as pip would; return the folder that it is in."""
+    package = tmp_path / "my_parts"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    for code in blocks(PAGE):
+        (tmp_path / code.splitlines()[0].removeprefix("# ")).write_text(code)
+    (declared,) = blocks(PAGE, "toml")
+    groups = tomllib.loads(declared)["project"]["entry-points"]
+    lines = [
+        line
+        for group, entries in groups.items()
+        for line in (f"[{group}]", *(f"{k} = {v}" for k, v in entries.items()))
+    ]
+    info = tmp_path / "my_parts-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my_parts\n")
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+@pytest.fixture
+def lightsplit(plug_in):
+    """Return what runs a command in a process that has the plug-in."""
+
+    def call(*arguments):
+        path = os.pathsep.join([str(plug_in), *filter(None, sys.path)])
+        done = subprocess.run(
+            [sys.executable, "-m", "lightsplit", *arguments],
+            cwd=plug_in,
+            env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return call
+
+
+def test_every_part_of_the_page_is_declared_and_has_a_file(plug_in, blocks):
+    files = {path.name for path in (plug_in / "my_parts").glob("*.py")}
+    assert len(blocks(PAGE)) == 8 == len(files - {"__init__.py"})
+    groups = tomllib.loads(blocks(PAGE, "toml")[0])["project"]["entry-points"]
+    assert len(groups) == 8
+
+
+def test_the_parts_train_and_audit_a_run(lightsplit, plug_in):
+    command = "train --model dense --codec subset:ratio=4 --output-codec first"
+    command += " --objective short-codes:0.01 --detector farthest"
+    record = json.loads(
+        lightsplit(*command.split(), "--epochs=1", "--out=run", "--json")
+    )
+    assert record["ratio"] == 4
+    assert record["output_size"] == 48
+    assert record["experiment"]["objective"] == {"short-codes": {"weight": 0.01}}
+    assert record["detection"]["detector"] == "farthest"
+    assert record["labels"]["method"].startswith("subset 4x short-codes=0.01")
+    entries = json.loads(
+        lightsplit("audit", "run", "--attack", "mixture:neighbours=2", "--json")
+    )
+    (mixture,) = (entry for entry in entries if entry["attack"] == "mixture")
+    assert mixture["options"] == {"neighbours": 2}
+    assert "largest_error" in mixture["metrics"]
+
+
+def test_an_objective_takes_its_option(lightsplit):
+    command = "train --objective short-codes:0.01,length=2 --epochs 1 --json"
+    record = json.loads(lightsplit(*command.split()))
+    objective = record["experiment"]["objective"]
+    assert objective == {"short-codes": {"weight": 0.01, "length": 2.0}}
+
+
+def test_the_task_trains_with_its_option(lightsplit):
+    command = "train --task bright --codec raw --set task.noise=0.1 --epochs 1 --json"
+    record = json.loads(lightsplit(*command.split()))
+    assert record["experiment"]["task"]["noise"] == 0.1
+    assert record["labels"]["task"] == "bright"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("codecs", "subset"),
+        ("output-codecs", "first"),
+        ("objectives", "short-codes"),
+        ("attacks", "mixture"),
+        ("detectors", "farthest"),
+        ("metrics", "largest_error"),
+        ("models", "dense"),
+    ],
+)
+def test_the_parts_are_listed(lightsplit, kind, name):
+    assert name in json.loads(lightsplit("list", kind, "--json"))

@@ -1,0 +1,36 @@
+"""The tasks on the page can be trained."""
+
+import json
+
+import pytest
+
+from lightsplit.experiments import build, from_settings
+
+PAGE = "docs/tasks.md"
+EXPECTED = {
+    "images.py": ("auroc", {"loss", "accuracy", "auroc"}),
+    "prices.py": ("r2", {"loss", "mae", "r2"}),
+    "masks.py": ("iou", {"loss", "iou"}),
+}
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_task_on_the_page_trains_and_is_measured(blocks, tmp_path, number):
+    code = blocks(PAGE)[number]
+    name = code.splitlines()[0].removeprefix("# ")
+    (tmp_path / name).write_text(code)
+    job = build(
+        from_settings(
+            {"task": str(tmp_path / name), "ratio": 4, "clients": 2, "epochs": 1}
+        )
+    )
+    list(job.trainer.run())
+    monitor, figures = EXPECTED[name]
+    (line,) = job.trainer.progress.history
+    assert job.trainer.state.monitor.name == monitor
+    assert {key[5:] for key in line if key.startswith("test_")} == figures
+    json.dumps(line)
+
+
+def test_the_page_has_no_other_code(blocks):
+    assert len(blocks(PAGE)) == len(EXPECTED)

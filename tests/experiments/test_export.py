@@ -1,0 +1,91 @@
+"""Exported models give what the split model gives."""
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from lightsplit.errors import ConfigError, RunError
+from lightsplit.experiments import run
+from lightsplit.experiments.export import export_client, export_whole, restore
+from lightsplit.results import RunFolder
+
+pytestmark = pytest.mark.slow
+
+SMALL = {"clients": 2, "train_limit": 60, "epochs": 1, "heads": "private"}
+IMAGES = torch.rand(5, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.fixture
+def folder(small, tmp_path):
+    folder = RunFolder.create(tmp_path / "run")
+    run(small(**SMALL), folder)
+    return folder
+
+
+def test_onnx_codes_are_pytorchs(folder, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    trained = restore(folder, client=1)
+    assert export_client(trained, tmp_path) <= 1e-5
+    session = runtime.InferenceSession(
+        tmp_path / "client.onnx", providers=["CPUExecutionProvider"]
+    )
+    (code,) = session.run(None, {"inputs": IMAGES.numpy()})
+    trained.client.set_training(False)
+    expected = trained.client.encode(IMAGES).values.detach().numpy()
+    assert code.shape == expected.shape
+    assert np.abs(code - expected).max() <= 1e-5
+    weights = load_file(tmp_path / "client.safetensors")
+    assert any(name.startswith("head.") for name in weights)
+
+
+def test_the_whole_program_predicts_as_the_split_model(folder, tmp_path):
+    trained = restore(folder, client=1)
+    export_whole(trained, tmp_path)
+    program = torch.export.load(tmp_path / "model.pt2").module()
+    for side in (trained.client, trained.server):
+        side.set_training(False)
+    client, server = trained.client, trained.server
+    with torch.no_grad():
+        output = server.modules["backbone"](
+            server.modules["decoder"](client.encode(IMAGES))
+        )
+        expected = client.modules["tail"](output)
+        assert torch.allclose(program(IMAGES), expected, atol=1e-6)
+
+
+def test_each_client_has_its_own_head(folder):
+    first, second = (restore(folder, client=index).client for index in (0, 1))
+    name = "head.0.weight"
+    states = [side.state() for side in (first, second)]
+    different = [key for key in states[0] if not states[0][key].equal(states[1][key])]
+    assert any(key.startswith("head.") for key in different), name
+
+
+def test_an_unknown_client_is_refused(folder):
+    with pytest.raises(ConfigError, match="client must be between 0 and 1, got 2"):
+        restore(folder, client=2)
+
+
+def test_an_owners_folder_has_its_part_alone(folder, tmp_path):
+    mine = RunFolder.create(tmp_path / "owner")
+    mine.write_experiment(folder.experiment_file.read_text())
+    side = next(folder.checkpoint.rglob("client-1.safetensors"))
+    (mine.path / "client.safetensors").write_bytes(side.read_bytes())
+    trained = restore(mine)
+    assert trained.server is None
+    with pytest.raises(ConfigError, match="no backbone"):
+        export_whole(trained, tmp_path)
+
+
+def test_a_servers_folder_has_no_head(folder, tmp_path):
+    server = RunFolder.create(tmp_path / "server")
+    server.write_experiment(folder.experiment_file.read_text())
+    for file in folder.checkpoint.rglob("*"):
+        if file.is_file() and "client-" not in file.name:
+            copy = server.path / file.relative_to(folder.path)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(file.read_bytes())
+    with pytest.raises(RunError, match="the server's part alone"):
+        restore(server)

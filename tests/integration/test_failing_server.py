@@ -1,0 +1,101 @@
+"""An error of the server itself ends the run in one sentence, and nothing is lost."""
+
+import os
+import resource
+import signal
+
+import pytest
+from lab.faults import left_behind
+from lab.processes import wait_until
+from lab.runs import NAMES, assert_same_weights, reference
+
+LONG = {"epochs": 12}  # 72 turns of one step
+
+
+@pytest.fixture
+def cluster(make_cluster):
+    return make_cluster(
+        LONG,
+        serve=["--checkpoint-every", 3, "--step-timeout-seconds", 5],
+        join=["--give-up-seconds", 60],
+    )
+
+
+def start(cluster):
+    cluster.ports = dict.fromkeys(NAMES, cluster.start_server())
+    for name in NAMES:
+        cluster.start_client(name)
+
+
+def newest(cluster):
+    """Return the step of the newest checkpoint."""
+    latest = cluster.folder / "server" / "checkpoint" / "latest"
+    return int(latest.read_text().removeprefix("step-")) if latest.exists() else -1
+
+
+def forbid_long_files(cluster):
+    pid = cluster.server.pid
+    _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, hard))
+
+
+def use_up_descriptors(cluster):
+    pid = cluster.server.pid
+    _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, hard))
+
+
+def take_the_folder_away(cluster):
+    folder = cluster.folder / "server" / "checkpoint"
+    folder.rename(folder.with_name("elsewhere"))
+    folder.write_text("in the way")
+
+
+def put_the_folder_back(cluster):
+    folder = cluster.folder / "server" / "checkpoint"
+    if folder.is_file():
+        folder.unlink()
+        folder.with_name("elsewhere").rename(folder)
+
+
+OBSTACLES = {
+    "a full disk": (forbid_long_files, "File too large"),
+    "too many open files": (use_up_descriptors, "Too many open files"),
+    "no folder": (take_the_folder_away, "cannot save the run"),
+}
+
+
+@pytest.mark.parametrize("obstacle", OBSTACLES)
+def test_a_checkpoint_that_cannot_be_written_ends_the_run_and_loses_nothing(
+    cluster, obstacle
+):
+    hinder, text = OBSTACLES[obstacle]
+    start(cluster)
+    wait_until(lambda: newest(cluster) >= 3, "a checkpoint")
+    hinder(cluster)
+    assert cluster.server.wait(30) == 1, cluster.server.text
+    said = cluster.server.text
+    assert text in said
+    assert said.count("error:") == 1
+    assert "Traceback" not in said
+    assert "damaged" not in said
+    for name in NAMES:
+        wait_until(lambda one=name: "trying again" in cluster.clients[one].text, name)
+        assert str(cluster.folder / "server") not in cluster.clients[name].text
+        cluster.clients[name].signal(signal.SIGKILL)
+        cluster.clients[name].wait()
+    put_the_folder_back(cluster)
+    start(cluster)
+    assert [cluster.clients[name].wait() for name in NAMES] == [0, 0, 0]
+    assert cluster.server.wait() == 0, cluster.server.text
+    assert_same_weights(left_behind(cluster), reference(**LONG))
+
+
+def test_a_stalled_client_does_not_keep_the_server_from_stopping(cluster):
+    start(cluster)
+    wait_until(lambda: newest(cluster) >= 3, "a checkpoint")
+    for name in NAMES:
+        os.kill(cluster.clients[name].pid, signal.SIGSTOP)
+    cluster.server.signal(signal.SIGTERM)
+    assert cluster.server.wait(20) == 128 + signal.SIGTERM, cluster.server.text
+    assert "resume with" in cluster.server.text

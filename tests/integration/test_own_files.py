@@ -1,0 +1,197 @@
+"""Owners with folders of their own: nothing else is opened, no result changes."""
+
+import csv
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from lab.processes import wait_until
+from PIL import Image
+from safetensors.torch import load_file
+
+from lightsplit.data import DATASETS
+
+TASK = str(Path(__file__).parent / "own_files" / "digits_task.py")
+SMALL = ("--batch-size", 16, "--epochs", 1)
+
+
+def write_folder(folder, part, samples):
+    """Write images as PNG files by class, as a list and as an archive."""
+    with (folder / f"{part}.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["file", "label"])
+        for number, (image, label) in enumerate(
+            zip(samples.images, samples.labels, strict=True)
+        ):
+            name = Path(part) / str(int(label)) / f"{number:05}.png"
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(image[0].numpy()).save(folder / name)
+            table.writerow([name, int(label)])
+    arrays = {"inputs": samples.images.numpy(), "labels": samples.labels.numpy()}
+    np.savez(folder / f"{part}.npz", **arrays)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return DATASETS.create("digits", data_dir=None)
+
+
+@pytest.fixture(scope="module")
+def whole(digits, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    write_folder(folder, "train", digits.train.limit(200, 0))
+    write_folder(folder, "test", digits.test.limit(40, 0))
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["task", "listed", "arrays"])
+def test_own_files_train_the_same_as_the_built_in_dataset(run, whole, tmp_path, kind):
+    limits = ("--train-limit", 200, "--test-limit", 40)
+    run("train", "--dataset", "digits", *limits, *SMALL, "--out", tmp_path / "built-in")
+    task = ("--task", f"{TASK}:{kind}", "--data-dir", whole)
+    run("train", *task, *SMALL, "--out", tmp_path / "own")
+    here, there = (
+        load_file(tmp_path / name / "model.safetensors") for name in ("own", "built-in")
+    )
+    assert here.keys() == there.keys()
+    assert all(here[name].equal(there[name]) for name in here)
+
+
+@pytest.fixture
+def owners(digits, tmp_path):
+    """Two folders with different samples."""
+    for number, name in enumerate(("alice", "bob")):
+        folder = tmp_path / name
+        folder.mkdir()
+        start = 60 * number
+        write_folder(folder, "train", digits.train.subset(range(start, start + 60)))
+        write_folder(folder, "test", digits.test.subset(range(20)))
+    return {name: tmp_path / name for name in ("alice", "bob")}
+
+
+TRACED = """
+import os, sys
+log = os.open(sys.argv.pop(1), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+def note(event, arguments):
+    if event == "open" and isinstance(arguments[0], (str, bytes)):
+        os.write(log, os.fsencode(os.path.abspath(arguments[0])) + b"\\n")
+sys.addaudithook(note)
+from lightsplit.cli.app import main
+main()
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Return what starts a traced command and returns the process."""
+    running = []
+
+    def call(name, *words):
+        with (tmp_path / f"{name}.out").open("w") as out:
+            command = [sys.executable, "-c", TRACED, tmp_path / f"{name}.opened"]
+            process = subprocess.Popen(
+                [*command, *map(str, words)], stdout=out, stderr=subprocess.STDOUT
+            )
+        running.append(process)
+        return process
+
+    yield call
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def common():
+    """Settings that both ends need, with a free port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    words = ("--task", TASK, "--clients", 2, "--heads", "private")
+    return (*words, "--address", f"127.0.0.1:{port}", *SMALL)
+
+
+def opened(log, *, below):
+    """Return the files that a traced process opened in a folder."""
+    lines = {Path(line) for line in log.read_text().splitlines()}
+    return {file for file in lines if file.is_relative_to(below)}
+
+
+def test_owners_train_on_their_own_folders_alone(owners, start, common, tmp_path):
+    """The server opens no data, and no owner opens another one's."""
+    processes = [start("server", "serve", *common, "--out", tmp_path / "run")]
+    for name, folder in owners.items():
+        mine = ("--name", name, "--data", folder, "--state", tmp_path / f"state-{name}")
+        processes.append(start(name, "join", *common, *mine))
+    for process, name in zip(processes, ("server", *owners), strict=True):
+        assert process.wait(120) == 0, (tmp_path / f"{name}.out").read_text()
+    for folder in owners.values():
+        assert not opened(tmp_path / "server.opened", below=folder)
+    for name, folder in owners.items():
+        log = tmp_path / f"{name}.opened"
+        assert opened(log, below=folder)
+        others = [other for other in owners.values() if other != folder]
+        assert not any(opened(log, below=other) for other in others)
+    record = json.loads((tmp_path / "run" / "record.json").read_text())
+    assert record["samples"] == 120
+
+
+def test_new_pictures_are_predicted_by_name(owners, start, common, run, tmp_path):
+    """``predict --data`` names the files and the classes in its table."""
+    alone = (*common, "--clients", 1)
+    server = start("server", "serve", *alone, "--out", tmp_path / "run")
+    mine = ("--name", "alice", "--state", tmp_path / "state")
+    run("join", *alone, *mine, "--data", owners["alice"])
+    assert server.wait(60) == 0
+    address = ("--address", alone[alone.index("--address") + 1])
+    start("again", "serve", "--resume", tmp_path / "run", *address)
+    said = tmp_path / "again.out"
+    wait_until(lambda: "listening on port" in said.read_text(), "the server")
+    new, out = owners["bob"] / "test" / "3", tmp_path / "predictions.csv"
+    run("predict", *alone, *mine, "--data", new, "--out", out, "--batch", 2)
+    with out.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["sample"] for row in rows] == sorted(one.name for one in new.iterdir())
+    assert {row["prediction"] for row in rows} <= set("0123456789")
+    assert "label" not in rows[0]
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda folder: (folder / "train" / "ten").mkdir(), "'ten' is not one of"),
+        (lambda folder: _spoil(folder / "train"), "is not a picture"),
+        (lambda folder: _keep(folder / "train", 3), "fewer than a batch of 16"),
+    ],
+)
+def test_a_folder_that_does_not_fit_is_refused_before_anything_is_sent(
+    owners, common, run, tmp_path, damage, reason
+):
+    damage(owners["alice"])
+    state = tmp_path / "state"
+    mine = ("--name", "alice", "--data", owners["alice"], "--state", state)
+    assert reason in run("join", *common, *mine, code=1)
+    assert not state.exists()
+
+
+def test_a_class_order_that_differs_is_refused_with_both(owners, start, common, run):
+    """Classes are terms of the contract."""
+    start("server", "serve", *common)
+    task = ("--task", f"{TASK}:reordered")
+    text = run(
+        "join", *common, *task, "--name", "alice", "--data", owners["alice"], code=1
+    )
+    assert "the contracts differ in form" in " ".join(text.split())
+
+
+def _spoil(folder):
+    next(folder.rglob("*.png")).write_bytes(b"nothing")
+
+
+def _keep(folder, count):
+    for file in sorted(folder.rglob("*.png"))[count:]:
+        file.unlink()

@@ -1,0 +1,163 @@
+"""Loops of one's own in real processes, killed in the middle and started again."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+pytestmark = pytest.mark.slow
+SCRIPT = Path(__file__).parent / "own_loop" / "loop.py"
+STEPS = 20
+
+
+class Lab:
+    """A folder, a port that stays the same, and the processes of one run."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        folder.mkdir()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        self.started = []
+
+    def start(self, role, *more):
+        command = [sys.executable, SCRIPT, role, self.folder, self.address, *more]
+        process = subprocess.Popen([*map(str, command)], stderr=subprocess.PIPE)
+        self.started.append(process)
+        return process
+
+    def owner(self, name="alice", steps=STEPS):
+        return self.start("owner", name, steps)
+
+    def wait_for(self, step, name="alice", seconds=60):
+        """Wait until an owner has made so many steps."""
+        deadline = time.monotonic() + seconds
+        file = self.folder / f"{name}.step"
+        while not file.exists() or int(file.read_text() or 0) < step:
+            assert time.monotonic() < deadline, f"{name} did not reach step {step}"
+            time.sleep(0.01)
+
+    def close(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            process.stderr.close()
+
+
+@pytest.fixture
+def make_lab(tmp_path):
+    labs = []
+
+    def make(name):
+        labs.append(Lab(tmp_path / name))
+        return labs[-1]
+
+    yield make
+    for lab in labs:
+        lab.close()
+
+
+def finish(process):
+    assert process.wait(120) == 0, process.stderr.read().decode()
+
+
+def stop(server):
+    server.send_signal(signal.SIGTERM)
+    finish(server)
+
+
+def result(lab, names=("alice",)):
+    """Return the updates at the server, its weights, and those of the owners."""
+    newest = lab.folder / (lab.folder / "latest").read_text()
+    applied = json.loads((newest / "clients.json").read_text())["applied"]
+    owners = {}
+    for name in names:
+        state = torch.load(lab.folder / f"{name}.last")
+        state["position"] = state["position"][:2]  # the name of a run is random
+        owners |= {f"{name}.{key}": value for key, value in state.items()}
+    return applied, {**load_file(newest / "server.safetensors"), **owners}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    lab = Lab(tmp_path_factory.mktemp("loop") / "undisturbed")
+    try:
+        server = lab.start("server")
+        finish(lab.owner())
+        stop(server)
+        return result(lab)
+    finally:
+        lab.close()
+
+
+def assert_same(found, expected):
+    assert found[0] == expected[0]
+    assert found[1].keys() == expected[1].keys()
+    for name, value in expected[1].items():
+        assert torch.equal(found[1][name], value), name
+
+
+def test_a_server_that_is_killed_loses_nothing_and_applies_nothing_twice(
+    make_lab, undisturbed
+):
+    lab = make_lab("server")
+    (lab.folder / "slow").touch()
+    server, owner = lab.start("server"), lab.owner()
+    for step in (4, 12):  # before the first save, and between two
+        lab.wait_for(step)
+        server.kill()
+        server.wait()
+        server = lab.start("server")
+    finish(owner)
+    stop(server)
+    assert_same(result(lab), undisturbed)
+
+
+def test_an_owner_that_is_killed_goes_on_from_its_own_checkpoint(make_lab, undisturbed):
+    lab = make_lab("owner")
+    (lab.folder / "slow").touch()
+    server, owner = lab.start("server"), lab.owner()
+    lab.wait_for(13)  # its checkpoint is of step 10
+    owner.kill()
+    owner.wait()
+    finish(lab.owner())
+    stop(server)
+    assert_same(result(lab), undisturbed)
+
+
+def test_both_killed_at_once_meet_again_at_the_owners_checkpoint(make_lab, undisturbed):
+    lab = make_lab("both")
+    (lab.folder / "slow").touch()
+    server, owner = lab.start("server"), lab.owner()
+    lab.wait_for(8)
+    for process in (server, owner):
+        process.kill()
+        process.wait()
+    server = lab.start("server")
+    finish(lab.owner())
+    stop(server)
+    assert_same(result(lab), undisturbed)
+
+
+def test_of_two_owners_one_is_killed_and_every_update_counts_once(make_lab):
+    lab = make_lab("two")
+    (lab.folder / "slow").touch()
+    server = lab.start("server")
+    alice, bob = lab.owner("alice"), lab.owner("bob", 30)
+    lab.wait_for(13)
+    alice.kill()
+    alice.wait()
+    alice = lab.owner("alice")
+    finish(alice)
+    finish(bob)
+    stop(server)
+    assert result(lab, ("alice", "bob"))[0] == {"alice": STEPS, "bob": 30}

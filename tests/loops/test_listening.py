@@ -1,0 +1,152 @@
+"""Over the network a loop comes out as in one process, bit for bit."""
+
+import threading
+from contextlib import contextmanager
+
+import pytest
+import torch
+
+import lightsplit
+from lightsplit.errors import ConfigError, ContractError, LightSplitError
+from lightsplit.protocol.control import Hello, Ready
+from lightsplit.transports.certificates import CertificateFolder
+
+pytestmark = pytest.mark.slow
+
+
+@contextmanager
+def served(host, folder, **options):
+    """Serve in a thread; yield the address."""
+    ports, is_wanted = [], threading.Event()
+    is_listening = threading.Event()
+
+    def watch(_loops, port):
+        ports.append(port)
+        if len(ports) > 1:
+            is_listening.set()
+        return not is_wanted.is_set()
+
+    serve = threading.Thread(
+        target=host.serve,
+        args=("127.0.0.1:0", folder),
+        kwargs={"watch": watch, **options},
+    )
+    serve.start()
+    try:
+        assert is_listening.wait(30)
+        yield f"127.0.0.1:{ports[0]}"
+    finally:
+        is_wanted.set()
+        serve.join(30)
+
+
+@pytest.fixture
+def certificates(tmp_path):
+    folder = CertificateFolder(tmp_path / "pki")
+    folder.make_authority()
+    folder.make_server()
+    folder.make_client("alice")
+    return folder.path
+
+
+def ends(kit, tmp_path, **more):
+    """Return two networks: one for the server, one for the owner."""
+    cut = {**kit.CUT, **more}
+    mine, theirs = kit.make_network(), kit.make_network()
+    return cut, mine, theirs, lightsplit.host(theirs, optimizer=kit.ADAM, **cut)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"wire": "int8"},
+        {"codec": "lightsplit-f", "codec_options": {"ratio": 2}, "wire": "bf16"},
+    ],
+    ids=str,
+)
+def test_network_is_one_process(kit, tmp_path, more):
+    cut, mine, theirs, host = ends(kit, tmp_path, **more)
+    with served(host, tmp_path / "saves") as address:
+        model = lightsplit.connect(
+            mine, server=address, secret=lightsplit.Secret(0), **cut
+        )
+        kit.train(model, kit.ADAM(model.parameters()), 4)
+        predicted = model.eval()(kit.batch(9)[0])
+        model.close()
+
+    alone = kit.make_network()
+    _, local = kit.make_ends(alone, cut=cut)
+    kit.train(local, kit.ADAM(local.parameters()), 4)
+    assert torch.equal(predicted, local.eval()(kit.batch(9)[0]))
+    for part, network in ((mine, alone), (theirs, alone)):
+        parts = (0, 5) if part is mine else (2, 3)
+        for place in parts:
+            assert kit.same(part[place], network[place])
+    assert model.meter.counts == local.meter.counts
+
+
+def test_owners_are_authenticated(kit, tmp_path, certificates):
+    cut, mine, _, host = ends(kit, tmp_path)
+    with served(host, tmp_path / "saves", certs=certificates) as address:
+        model = lightsplit.connect(
+            mine, server=address, name="alice", certs=certificates, **cut
+        )
+        kit.train(model, kit.ADAM(model.parameters()), 1)
+        model.close()
+    assert host.loops.applied() == {"alice": 1}
+
+
+def test_another_contract_is_refused_at_the_door(kit, tmp_path):
+    cut, mine, _, host = ends(kit, tmp_path)
+    with (
+        served(host, tmp_path / "saves") as address,
+        pytest.raises(ContractError, match="batch_size: client has 9, server has 4"),
+    ):
+        lightsplit.connect(mine, server=address, batch_size=9, **cut)
+
+
+def test_a_client_that_wants_turns_is_told_what_this_server_is(kit, tmp_path):
+    cut, mine, _, host = ends(kit, tmp_path)
+    with served(host, tmp_path / "saves") as address:
+        model = lightsplit.connect(mine, server=address, **cut)
+        line = model.line
+        line.close()
+        line._hello = Hello("owner", host.agreement.contract.to_json(), "train")
+        with pytest.raises(LightSplitError, match="loops without turns"):
+            line.start(0)
+        line.close()
+
+
+def test_a_message_that_belongs_to_turns_is_refused(kit, tmp_path):
+    cut, mine, _, host = ends(kit, tmp_path)
+    with served(host, tmp_path / "saves") as address:
+        model = lightsplit.connect(mine, server=address, **cut)
+        with pytest.raises(LightSplitError, match="expected a step or an update"):
+            model.line._call(Ready(3))
+        model.close()
+
+
+def test_a_newer_connection_of_the_same_name_takes_over(kit, tmp_path):
+    cut, mine, _, host = ends(kit, tmp_path)
+    with served(host, tmp_path / "saves") as address:
+        first = lightsplit.connect(mine, server=address, give_up_seconds=0, **cut)
+        second = lightsplit.connect(mine, server=address, **cut)
+        kit.train(second, kit.ADAM(second.parameters()), 1)
+        first.close()
+        second.close()
+
+
+def test_a_server_needs_a_folder_and_certificates_beyond_this_machine(kit, tmp_path):
+    _, _, _, host = ends(kit, tmp_path)
+    with pytest.raises(ConfigError, match="expected a folder"):
+        host.serve("127.0.0.1:0", "")
+    with pytest.raises(ConfigError, match="needs certificates"):
+        host.serve("0.0.0.0:0", tmp_path / "saves")
+
+
+def test_what_is_no_server_is_refused(kit):
+    with pytest.raises(ConfigError, match=r"or what lightsplit\.host returns, got int"):
+        lightsplit.connect(kit.make_network(), server=7443, **kit.CUT)
+    with pytest.raises(ConfigError, match="expected host:port"):
+        lightsplit.connect(kit.make_network(), server="nowhere", **kit.CUT)
