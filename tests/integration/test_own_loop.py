@@ -37,11 +37,13 @@ class Lab:
     def owner(self, name="alice", steps=STEPS):
         return self.start("owner", name, steps)
 
-    def wait_for(self, step, name="alice", seconds=60):
+    def wait_for(self, step, name="alice", seconds=120):
         """Wait until an owner has made so many steps."""
         deadline = time.monotonic() + seconds
         file = self.folder / f"{name}.step"
         while not file.exists() or int(file.read_text() or 0) < step:
+            for process in self.started:
+                assert process.poll() in (None, 0, -9), process.stderr.read().decode()
             assert time.monotonic() < deadline, f"{name} did not reach step {step}"
             time.sleep(0.01)
 

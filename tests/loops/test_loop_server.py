@@ -16,10 +16,10 @@ ALIVE = bool  # a client that waits for its reply: bool(1)
 def make_loops(kit, tmp_path):
     import lightsplit
 
-    def make(clients=2, folder=tmp_path / "saves", **options):
+    def make(clients=2, folder="saves", **options):
         cut = {**kit.CUT, "clients": clients}
         host = lightsplit.host(kit.make_network(), optimizer=kit.ADAM, **cut)
-        return host.open(folder, **options)
+        return host.open(folder and tmp_path / folder, **options)
 
     return make
 
@@ -102,6 +102,19 @@ def test_another_client_waits_until_the_update_is_over(make_loops):
     alice.apply(1)
     waiting.join(10)
     assert not waiting.is_alive()
+
+
+def test_a_save_leaves_the_update_of_another_client_open(make_loops):
+    saved, plain = make_loops(folder="saved"), make_loops(folder=None)
+    for loops in (saved, plain):
+        alice, bob = Owner(loops, "alice"), Owner(loops, "bob")
+        bob.update(1)
+        alice.forward()
+        if loops is saved:
+            bob.ask(Update("keep", 1))
+        alice.backward()
+        alice.apply(1)
+    assert are_equal(weights(saved), weights(plain))
 
 
 def test_predictions_do_not_wait(make_loops):

@@ -145,7 +145,7 @@ class LoopServer:
         self._claim(book, is_alive)
         try:
             reply = self.server.answer(message)
-        except LightSplitError:
+        except BaseException:  # whatever failed, nothing of the update stays
             self._forget(book)
             raise
         book.last = key, reply

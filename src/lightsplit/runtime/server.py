@@ -157,7 +157,7 @@ class Server:
 
     def _put_back(self, buffers: list[Tensor]) -> None:
         for buffer, before in zip(self.side.buffers, buffers, strict=True):
-            buffer.copy_(before)
+            buffer.data.copy_(before)  # a graph that is still open may hold the buffer
 
     def _check_free(self, request: CodeMessage) -> None:
         if self._open is not None:
