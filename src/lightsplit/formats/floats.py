@@ -9,13 +9,12 @@ averages need: a small change that nearest rounding would always lose gets throu
 average.
 """
 
-import math
-
 import torch
 from torch import Tensor
 
 from lightsplit.codecs import TensorSpec
 from lightsplit.errors import FormatError
+from lightsplit.finite import all_finite
 from lightsplit.formats.base import FORMATS, Format, check_float32
 from lightsplit.formats.rounding import Rounding, Stochastic
 
@@ -55,9 +54,8 @@ class _HalfFloat(Format):
         """Return the numbers in fewer bits; refuse numbers that would overflow."""
         check_float32(values, self.name)
         written = self._narrow(values, rounding)
-        # A finite sum has finite numbers only; but finite numbers may overflow the sum.
-        if not math.isfinite(written.sum(dtype=torch.float32).item()):
-            self._check(values, written)
+        if not all_finite(written):
+            raise self._refusal(values)
         return (written,)
 
     def read(
@@ -69,14 +67,13 @@ class _HalfFloat(Format):
     def _narrow(self, values: Tensor, _rounding: Rounding) -> Tensor:
         return values.to(self.dtype)
 
-    def _check(self, values: Tensor, written: Tensor) -> None:
-        if not bool(values.isfinite().all()):
-            raise FormatError(f"{self.name} cannot write a number that is not finite")
-        if not bool(written.isfinite().all()):
-            raise FormatError(
-                f"{self.name} holds numbers up to {torch.finfo(self.dtype).max:.6g}, "
-                f"got {values.abs().max().item():.6g}"
-            )
+    def _refusal(self, values: Tensor) -> FormatError:
+        if not all_finite(values):
+            return FormatError(f"{self.name} cannot write a number that is not finite")
+        return FormatError(
+            f"{self.name} holds numbers up to {torch.finfo(self.dtype).max:.6g}, "
+            f"got {values.abs().max().item():.6g}"
+        )
 
 
 @FORMATS.register("fp16")
@@ -95,7 +92,7 @@ class BFloat16(_HalfFloat):
     dtype = torch.bfloat16
 
     def _narrow(self, values: Tensor, rounding: Rounding) -> Tensor:
-        if not isinstance(rounding, Stochastic) or not bool(values.isfinite().all()):
+        if not isinstance(rounding, Stochastic) or not all_finite(values):
             return values.to(self.dtype)
         # Noise added to the lower half carries into the upper half with the right odds.
         noise = rounding.stream.bits(values.shape).to(values.device)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from lightsplit.errors import ProtocolError
+from lightsplit.finite import all_finite
 
 NORM_LIMIT = 1e6
 
@@ -32,7 +33,7 @@ def check_numbers(name: str, values: Tensor, limit: float) -> None:
 def check_finite(name: str, tensors: Iterable[Tensor]) -> None:
     """Raise if a number that was computed from a message is not finite."""
     for tensor in tensors:
-        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+        if not all_finite(tensor):
             raise ProtocolError(
                 f"expected finite numbers in {name}, got others", code="not-finite"
             )

@@ -18,6 +18,7 @@ from torch.optim import Optimizer
 
 from lightsplit.codecs import Code, Codec
 from lightsplit.errors import ConfigError, RunError
+from lightsplit.finite import all_finite
 from lightsplit.objectives import WeightedObjective
 from lightsplit.runtime import statistics
 from lightsplit.runtime.crossing import SAMPLES, Crossing
@@ -52,7 +53,7 @@ class Side:
         self._statistics = [
             (module, name)
             for module, name in self._kept
-            if bool(getattr(module, name).isfinite().all())  # a mask may hold -inf
+            if all_finite(getattr(module, name))  # a mask may hold -inf
         ]
 
     @property
@@ -68,7 +69,7 @@ class Side:
     def check_finite(self) -> None:
         """Raise if training has left a weight or a statistic that is not finite."""
         for tensor in (*self.modules.parameters(), *self.statistics):
-            if not bool(tensor.isfinite().all()):
+            if not all_finite(tensor):
                 raise RunError(
                     "the weights are no longer finite, so they are not saved; resume "
                     "from the last checkpoint with a lower learning rate"

@@ -7,7 +7,6 @@ A received tensor lies in memory that torch allocated. It is aligned as in one p
 so kernels take the same path and give the same bits. Little-endian machines only.
 """  # noqa: E501
 
-import math
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +16,7 @@ from torch import Tensor
 
 from lightsplit.codecs.base import TensorSpec
 from lightsplit.errors import ProtocolError
+from lightsplit.finite import all_finite
 from lightsplit.protocol._pb import lightsplit_pb2 as pb
 from lightsplit.protocol.frames.fields import field_head, parsed, split
 
@@ -85,9 +85,8 @@ def make_tensor(spec: TensorSpec, data: memoryview, name: str) -> Tensor:
             code="malformed",
         )
     tensor = torch.empty(spec.shape, dtype=spec.dtype)
-    array = _array_of(tensor)
-    _bytes_of(array)[:] = data
-    if tensor.is_floating_point() and not _is_finite(tensor, array):
+    _bytes_of(_array_of(tensor))[:] = data
+    if not all_finite(tensor):
         raise ProtocolError(f"{name}: a number is not finite", code="not-finite")
     return tensor
 
@@ -100,20 +99,6 @@ def _array_of(tensor: Tensor) -> np.ndarray[Any, Any]:
 
 def _bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
     return memoryview(array).cast("B")  # type: ignore[arg-type]
-
-
-def _is_finite(tensor: Tensor, array: np.ndarray[Any, Any]) -> bool:
-    """Return whether all numbers of a tensor, given as an array too, are finite.
-
-    A sum of squares, or a sum, with an infinity or a NaN in it is not finite, and is
-    thirty times as fast as looking at each number. Finite numbers may overflow
-    together, so a sum that is not finite leads to the slow way.
-    """
-    if tensor.dtype in {torch.float32, torch.float64}:
-        total = np.vdot(array, array)  # NumPy is quick with these two
-    else:
-        total = tensor.sum().item()
-    return math.isfinite(total) or bool(tensor.isfinite().all())
 
 
 @lru_cache(maxsize=1024)
