@@ -80,6 +80,7 @@ class Zygote:
         return self
 
     def __exit__(self, *_exc):
+        self._process.stdin.write("null\n")
         self._process.stdin.close()
         self._process.wait(PATIENCE_SECONDS)
         self._reader.join(PATIENCE_SECONDS)

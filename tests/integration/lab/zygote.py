@@ -1,11 +1,13 @@
 """A process that has everything imported and forks a command in milliseconds.
 
 stdin:   {"argv": ["lightsplit", …], "log": path}      start a command
+         null                                          kill whatever still runs, and end
 stdout:  {"pid": 123}                                  it runs
          {"pid": 123, "code": -9}                      it is over
 
 A child is a process of its own, with the command line's own entry; only the seconds
-that importing torch takes are saved. The end of stdin kills whatever still runs.
+that importing torch takes are saved. The end of stdin does as null does; it may come
+late, because a process that the tests forked can hold the other end of the pipe.
 """
 
 import json
@@ -25,13 +27,14 @@ def main():
     while True:
         ready, _, _ = select.select([sys.stdin], [], [], 0.02)
         if ready:
-            line = sys.stdin.readline()
-            if not line:
+            order = json.loads(sys.stdin.readline() or "null")
+            if order is None:
                 break
-            running.add(start(json.loads(line)))
+            running.add(start(order))
         reap(running)
     for pid in running:
         os.kill(pid, signal.SIGKILL)
+    os._exit(0)  # libraries that were only imported have nothing to clean up
 
 
 def start(order):
