@@ -12,6 +12,7 @@ from lightsplit.attacks import (  # noqa: F401 (importing registers them)
     linear,
     refined_decoder,
     sdar,
+    transcript,
     trivial,
     unsplit,
     whitebox,
@@ -38,6 +39,7 @@ from lightsplit.attacks.knowledge import (
     Hints,
     Knowledge,
     LabelledImages,
+    Linked,
     Pairs,
     Setup,
 )
@@ -57,6 +59,7 @@ __all__ = [
     "Knowledge",
     "LabelScore",
     "LabelledImages",
+    "Linked",
     "Observes",
     "Pairs",
     "Progress",

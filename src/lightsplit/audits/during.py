@@ -39,6 +39,7 @@ from lightsplit.audits.attacking import (
 )
 from lightsplit.audits.audit import find_victim, set_scene
 from lightsplit.audits.gathering import first_of_each_class, gather
+from lightsplit.audits.linking import link
 from lightsplit.audits.observation import public_wire
 from lightsplit.audits.options import AuditOptions
 from lightsplit.audits.pausing import Pauses
@@ -80,6 +81,7 @@ def audit_during(
     planned = suited(planned, options, job)
     victim = find_victim(job, options)
     known = gather(victim, auxiliary=options.auxiliary_count, seed=options.seed)
+    known = replace(known, linked=link(victim))
     learners = _learners(planned, known, options)
     trajectory = Trajectory(victim, folder.path, options.score_every)
     recorder = _attach(victim, Watcher(victim, learners, trajectory))

@@ -101,15 +101,18 @@ def let_oracles_know(knowledge: Knowledge, victim: Victim) -> Knowledge:
 
 def true_client(victim: Victim) -> TrueClient:
     """Return a frozen copy of the victim's head and encoder, in evaluation mode."""
-    codec = pieces.private_codec(victim.side.codec)
-    head = copy.deepcopy(victim.side.modules["head"])
+    return copied_client(victim).eval()
+
+
+def copied_client(victim: Victim) -> TrueClient:
+    """Return a copy of the victim's head and encoder that cannot be trained."""
     client = TrueClient(
-        head,
-        codec,
+        copy.deepcopy(victim.side.modules["head"]),
+        pieces.private_codec(victim.side.codec),
         victim.job.trainer.server.wire.formats,
         objectives=copy.deepcopy([o for o, weight in victim.side.objectives if weight]),
     )
-    return client.eval().requires_grad_(False)
+    return client.requires_grad_(False)
 
 
 def make_pairs(client: TrueClient, known: LabelledImages) -> Pairs:

@@ -29,12 +29,21 @@ from lightsplit.simulation import checkpoint
 
 @dataclass(frozen=True, eq=False)
 class Victim:
-    """A trained run with the client under attack, its images and those of others."""
+    """A trained run with the client under attack, its images and those of others.
+
+    Attributes:
+        job: the run.
+        client: which client is under attack.
+        targets: its images that are to be reconstructed.
+        others: samples that an attacker may know.
+        rows: the targets' places in the training set.
+    """
 
     job: Job
     client: int
     targets: LabelledImages
     others: SampleSet
+    rows: Tensor
 
     @property
     def side(self) -> ClientSide:
@@ -94,7 +103,7 @@ def choose_victim(
     mine = shuffled(job.held[client], seed, "targets")[:images]
     train = job.dataset.train
     others = job.dataset.test if others_from == "test" else _others(job, client, seed)
-    return Victim(job, client, as_images(train, mine), others)
+    return Victim(job, client, as_images(train, mine), others, mine)
 
 
 def as_images(samples: SampleSet, indices: Tensor) -> LabelledImages:
