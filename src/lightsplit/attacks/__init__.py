@@ -7,6 +7,7 @@ from lightsplit.attacks import (  # noqa: F401 (importing registers them)
     fora,
     fora_reference,
     label_classifier,
+    label_known,
     labelled_decoder,
     labels,
     linear,

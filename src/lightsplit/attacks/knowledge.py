@@ -45,7 +45,7 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Hints:
-    """Samples among the recorded ones whose labels are known, one per class."""
+    """Samples among the recorded ones whose labels are known."""
 
     rows: Tensor
     labels: Tensor
@@ -108,6 +108,7 @@ class Knowledge:
         client: the victim's true head and encoder, images to codes, differentiable.
         labels: of the images to reconstruct; only the class mean uses them.
         hints: one sample of each class with its label.
+        known_rows: half of the recorded samples with their labels.
         sent_labels: of the images to reconstruct, as the client sends them in training;
             empty if labels stay with the client.
         setup: everything the server has before the first message.
@@ -126,6 +127,7 @@ class Knowledge:
     client: nn.Module | None = None
     labels: Tensor | None = None
     hints: Hints | None = None
+    known_rows: Hints | None = None
     sent_labels: Tensor = field(default_factory=lambda: torch.empty(0).long())
     setup: Setup | None = None
     first_client: Callable[[bool], nn.Module] | None = None

@@ -6,12 +6,11 @@ An attack's figures are written as soon as it is done, so that nothing is lost i
 later attack fails or is interrupted.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 from lightsplit.audits import pictures, scoring
 from lightsplit.audits.attacking import Scene, Watch, prepare, run_attack, title
-from lightsplit.audits.gathering import first_of_each_class, gather, let_oracles_know
+from lightsplit.audits.gathering import gather, hinted, let_oracles_know
 from lightsplit.audits.observation import observe
 from lightsplit.audits.options import AuditOptions
 from lightsplit.audits.plan import TRAINING_SAMPLES, expected, suited
@@ -66,7 +65,7 @@ def set_scene(
     return Scene(
         options=options,
         view=seen.view,
-        knowledge=replace(known, hints=first_of_each_class(seen.labels)),
+        knowledge=hinted(known, seen.labels, seed=options.seed),
         judge=scoring.Judge(victim.targets, scoring.lpips_weights(data_dir)),
         labels=seen.labels,
         images=folder.images,

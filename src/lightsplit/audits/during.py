@@ -38,7 +38,7 @@ from lightsplit.audits.attacking import (
     title,
 )
 from lightsplit.audits.audit import find_victim, set_scene
-from lightsplit.audits.gathering import first_of_each_class, gather
+from lightsplit.audits.gathering import gather, hinted
 from lightsplit.audits.linking import link
 from lightsplit.audits.observation import public_wire
 from lightsplit.audits.options import AuditOptions
@@ -51,7 +51,7 @@ from lightsplit.audits.plan import (
     suited,
 )
 from lightsplit.audits.record import Entry, keep
-from lightsplit.audits.victim import Victim, begin_again
+from lightsplit.audits.victim import Victim, begin_again, true_labels
 from lightsplit.audits.watching import Trajectory, Watcher
 from lightsplit.errors import AuditError, RunError
 from lightsplit.experiments import Job
@@ -167,7 +167,7 @@ def _scene_now(
             wire=public_wire(victim),
             exchanges=exchanges,
         ),
-        knowledge=replace(known, hints=first_of_each_class(labels)),
+        knowledge=hinted(known, labels, seed=options.seed),
         judge=scoring.Judge(victim.targets),
         labels=labels,
         images=folder.images,
@@ -175,10 +175,9 @@ def _scene_now(
 
 
 def _labels(victim: Victim, exchanges: tuple[Exchange, ...]) -> Tensor:
-    batches = victim.job.trainer.batches[victim.client]
     return torch.cat(
         [
-            batches.batch(request.step)[1]
+            true_labels(victim, request.step)
             for request, _ in exchanges
             if isinstance(request, CodeMessage)
         ]

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from lightsplit import seeding
 from lightsplit.attacks import Hints, Knowledge, LabelledImages, Pairs, readable
 from lightsplit.audits.setup import fresh_head, fresh_parts, server_setup
-from lightsplit.audits.victim import Victim, as_images
+from lightsplit.audits.victim import Victim, as_images, shuffled
 from lightsplit.codecs import Code, Codec
 from lightsplit.errors import AuditError
 from lightsplit.experiments import Job, pieces
@@ -68,10 +68,19 @@ def gather(victim: Victim, *, auxiliary: int, seed: int) -> Knowledge:
         auxiliary=as_images(victim.others, others),
         architecture=partial(fresh_head, victim.job.experiment, seed),
         labels=victim.targets.labels,
-        sent_labels=victim.targets.labels[: 0 if victim.side.has_tail else None],
+        sent_labels=_sent_labels(victim),
         setup=server_setup(victim.job.experiment, victim.job.contract, seed),
         first_client=partial(first_client, victim.job, seed),
     )
+
+
+def _sent_labels(victim: Victim) -> Tensor:
+    """Return the targets' labels as the client sends them: none if it has the tail."""
+    rows = victim.rows[:0] if victim.side.has_tail else victim.rows
+    if not len(rows):
+        return torch.empty(0).long()
+    labels: Tensor = victim.job.shares[victim.client].samples.batch(rows)[1]
+    return labels
 
 
 def first_client(job: Job, seed: int, has_secret: bool) -> TrueClient:
@@ -123,6 +132,20 @@ def make_pairs(client: TrueClient, known: LabelledImages) -> Pairs:
             activations.append(client.head(images))
             codes.append(client.encode(activations[-1]))
     return Pairs(torch.cat(codes), torch.cat(activations), known.images)
+
+
+def hinted(knowledge: Knowledge, labels: Tensor, *, seed: int) -> Knowledge:
+    """Return the knowledge with some of the recorded samples' labels added.
+
+    One sample of each class for attacks that need little, and half of all samples for
+    attacks that learn from them.
+    """
+    rows = shuffled(torch.arange(len(labels)), seed, "known rows")[: len(labels) // 2]
+    return replace(
+        knowledge,
+        hints=first_of_each_class(labels),
+        known_rows=Hints(rows, labels[rows]),
+    )
 
 
 def first_of_each_class(labels: Tensor) -> Hints:

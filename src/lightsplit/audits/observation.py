@@ -79,9 +79,9 @@ def _train(victim: Victim, samples: int, seed: int) -> Tensor:
     held = victim.job.held[victim.client]
     size = min(victim.job.experiment.training.batch_size, len(held))
     rows = shuffled(held, seed, "steps")[: max(samples, size)]
+    drawn = victim.job.shares[victim.client].samples  # the labels that it trains on
     labels = []
     for batch in torch.split(rows[: len(rows) // size * size], size):
-        data = as_images(victim.job.dataset.train, batch)
-        victim.actor.step(data.images, data.labels)
-        labels.append(data.labels)
+        victim.actor.step(*drawn.batch(batch))
+        labels.append(as_images(victim.job.dataset.train, batch).labels)
     return torch.cat(labels)

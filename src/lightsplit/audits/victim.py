@@ -106,6 +106,16 @@ def choose_victim(
     return Victim(job, client, as_images(train, mine), others, mine)
 
 
+def true_labels(victim: Victim, step: int) -> Tensor:
+    """Return the true labels of the victim's batch of ``step``.
+
+    A client that draws its labels before training trains on other ones.
+    """
+    rows = victim.job.shares[victim.client].rows(step)
+    labels: Tensor = victim.job.dataset.train.batch(rows)[1]
+    return labels
+
+
 def as_images(samples: SampleSet, indices: Tensor) -> LabelledImages:
     """Return the samples at ``indices`` as an attacker would hold them."""
     return LabelledImages(*samples.batch(indices))

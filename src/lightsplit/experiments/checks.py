@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from lightsplit.backdoors import TRIGGERS, check_company
 from lightsplit.errors import ConfigError
+from lightsplit.experiments.label_protections import check_protections
 from lightsplit.experiments.recipes import make_recipe
 
 if TYPE_CHECKING:
@@ -122,4 +123,5 @@ CHECKS: "tuple[Callable[[Experiment], None], ...]" = (
     _check_inspectors,
     _check_silence,
     _check_gradients,
+    check_protections,
 )
