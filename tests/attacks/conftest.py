@@ -82,7 +82,8 @@ def make_scene(codec="raw", *, head=None, ratio=1, noise=False, **options):
     head = (head or shallow_head()).eval()
     pixels, labels = images()
     shape = tuple(head(pixels[:1]).shape[1:])
-    codec = CODECS.create(codec, shape=shape, ratio=ratio, **options)
+    sized = {} if ratio is None else {"ratio": ratio}  # a code of bits has none
+    codec = CODECS.create(codec, shape=shape, **sized, **options)
     client = TrueClient(head, codec).eval()
     with torch.no_grad():
         activations, codes = head(pixels), client(pixels)
@@ -90,7 +91,7 @@ def make_scene(codec="raw", *, head=None, ratio=1, noise=False, **options):
     if noise:
         codes = torch.randn_like(codes)
         values = Code(torch.randn_like(values.values), values.side)
-    sent = CodeMessage(0, 0, values, is_training=False)
+    sent = CodeMessage(0, 0, codec.pack(values), is_training=False)
     reply = OutputMessage(0, 0, Code(torch.zeros(VICTIMS, 4)))
     knowledge = Knowledge(
         image_shape=IMAGE_SHAPE,

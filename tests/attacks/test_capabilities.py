@@ -30,6 +30,8 @@ OPTIONS = {
     "fora-reference": {"steps", "lr"},
     "label-kmeans": {"restarts"},
     "linear": {"ridge"},
+    "label-known": {"neighbours"},
+    "prior-search": {"latent", "prior_steps", "steps", "trials"},
     "sdar": {
         *("simulator_lr", "decoder_lr", "simulator_weight", "decoder_weight"),
         *("flip_rate", "wcc", "width"),

@@ -11,6 +11,7 @@ from lightsplit.attacks import (  # noqa: F401 (importing registers them)
     labelled_decoder,
     labels,
     linear,
+    prior_search,
     refined_decoder,
     sdar,
     transcript,
