@@ -125,9 +125,17 @@ def contract_for(codec, **terms):
     return Contract(**(known | terms))
 
 
-def make_training(*, topology="u", steps=12):
-    """Return the view of training steps with real gradients, their labels and hints."""
+def make_training(*, topology="u", steps=12, protection=None, truth=None, drawn=None):
+    """Return the view of training steps with real gradients, their labels and hints.
+
+    With ``truth`` these are the labels, and the images are noise that tells nothing;
+    ``drawn`` are the labels that the client trains on.
+    """
     pixels, labels = images()
+    if truth is not None:
+        torch.manual_seed(11)
+        pixels, labels = torch.rand(len(truth), 64), truth
+    learnt = labels if drawn is None else drawn
     torch.manual_seed(3)
     head, tail = nn.Sequential(nn.Flatten(), nn.Linear(64, 32)), nn.Linear(16, CLASSES)
     backbone = nn.Sequential(nn.ReLU(), nn.Linear(32, 16))
@@ -138,15 +146,17 @@ def make_training(*, topology="u", steps=12):
         rows = slice(32 * step, 32 * step + 32)
         code = head(pixels[rows])
         output = backbone(code)
-        loss = cross_entropy(tail(output), labels[rows])
+        loss = cross_entropy(tail(output), learnt[rows])
         gradients = torch.autograd.grad(loss, [code, output], retain_graph=True)
+        if protection is not None:
+            gradients = (gradients[0], protection.protect(gradients[1], learnt[rows]))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         values = Code(code.detach())
         answer = CodeGradient(0, step, gradients[0])
         if topology == "vanilla":
-            sent = CodeMessage(0, step, values, labels[rows])
+            sent = CodeMessage(0, step, values, learnt[rows])
             exchanges.append(Exchange(sent, answer))
             continue
         reply = OutputMessage(0, step, Code(output.detach()))
@@ -155,8 +165,8 @@ def make_training(*, topology="u", steps=12):
     contract = contract_for(codec, topology=topology)
     view = ServerView(contract, Wire(codec), tuple(exchanges))
     truth = labels[: 32 * steps]
-    first = torch.tensor([int((truth == c).nonzero()[0]) for c in range(CLASSES)])
-    return view, truth, Hints(first, torch.arange(CLASSES))
+    first = torch.tensor([int((truth == c).nonzero()[0]) for c in torch.unique(truth)])
+    return view, truth, Hints(first, torch.unique(truth))
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def test_on_noise_it_beats_no_mean_image(scene, trivial_error):
     assert made.error(images) > trivial_error(made, ("mean-image",))
 
 
-def test_bits_are_searched_without_gradients_and_each_code_once(scene, trivial_error):
+def test_bits_are_searched_without_gradients_and_each_code_once(scene):
     made = scene("lightsplit-b", ratio=None, bits=8)
     attack, images = search(made)
     codes = made.view.codes
@@ -49,7 +49,8 @@ def test_bits_are_searched_without_gradients_and_each_code_once(scene, trivial_e
     for row in range(len(distinct)):
         same = images[row_of == row]
         assert torch.equal(same, same[:1].expand_as(same))
-    assert made.error(images) < trivial_error(made, ("mean-image",))
+    dealt_out = images.roll(1, dims=0)  # plausible too, but of other codes
+    assert made.error(images) < 0.9 * made.error(dealt_out)
 
 
 def test_the_same_seed_finds_the_same_images(scene):
