@@ -125,23 +125,30 @@ def contract_for(codec, **terms):
     return Contract(**(known | terms))
 
 
-def make_training(*, topology="u", steps=12, protection=None, truth=None, drawn=None):
+def labelled(truth):
+    """Return the digits, or the given labels with images of noise that tell nothing."""
+    if truth is None:
+        return images()
+    torch.manual_seed(11)
+    return torch.rand(len(truth), 64), truth
+
+
+def make_training(  # noqa: PLR0915
+    *, topology="u", steps=12, protection=None, truth=None, drawn=None, lr=0.1
+):
     """Return the view of training steps with real gradients, their labels and hints.
 
     With ``truth`` these are the labels, and the images are noise that tells nothing;
     ``drawn`` are the labels that the client trains on.
     """
-    pixels, labels = images()
-    if truth is not None:
-        torch.manual_seed(11)
-        pixels, labels = torch.rand(len(truth), 64), truth
+    pixels, labels = labelled(truth)
     learnt = labels if drawn is None else drawn
     torch.manual_seed(3)
     head, tail = nn.Sequential(nn.Flatten(), nn.Linear(64, 32)), nn.Linear(16, CLASSES)
     backbone = nn.Sequential(nn.ReLU(), nn.Linear(32, 16))
     codec = CODECS.create("raw", shape=(32,), ratio=1)
     exchanges, client = [], nn.ModuleList([head, tail, backbone])
-    optimizer = torch.optim.SGD(client.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(client.parameters(), lr=lr)
     for step in range(steps):
         rows = slice(32 * step, 32 * step + 32)
         code = head(pixels[rows])

@@ -33,10 +33,8 @@ def figures(made):
         "hint": LabelHint(hints=hints),
         "kmeans": LabelKMeans(classes=len(torch.unique(truth))),
     }
-    return {
-        name: attack.score(view, SOURCE, truth).value
-        for name, attack in attacks.items()
-    }
+    scores = {name: one.score(view, SOURCE, truth) for name, one in attacks.items()}
+    return {name: score.value for name, score in scores.items()}
 
 
 def test_unprotected_gradients_give_every_label_away(training):
@@ -47,9 +45,11 @@ def test_the_length_of_a_gradient_tells_less_under_max_norm_but_its_line_the_sam
     training,
 ):
     torch.manual_seed(0)
-    view, truth, hints = training(protection=MaxNorm(classes=10))
+    plain = figures(training(steps=50, lr=1.0))
+    view, truth, hints = training(protection=MaxNorm(classes=10), steps=50, lr=1.0)
     found = figures((view, truth, hints))
-    assert max(found["hint"], found["kmeans"]) < 0.8  # who expects directions
+    for name in ("hint", "kmeans"):  # who expects directions
+        assert found[name] < plain[name] - 0.1
     assert found["known"] > 0.9  # who knows the protection looks at lines
     attack = known(truth)
     attack.infer(view, SOURCE)
@@ -60,7 +60,7 @@ def test_a_stronger_alignment_of_means_leaves_less(training):
     found = []
     for strength in (0.0, 0.5, 1.0):
         torch.manual_seed(0)
-        one = MeanAlignment(classes=10, strength=strength)
+        one = MeanAlignment(classes=10, strength=strength, noise=4.0)
         found.append(figures(training(protection=one))["known"])
     assert found[0] > found[1] > found[2]
     assert found[2] < 0.3
