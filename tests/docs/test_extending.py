@@ -57,7 +57,7 @@ def lightsplit(plug_in):
 
 def test_every_part_of_the_page_is_declared_and_has_a_file(plug_in, blocks):
     files = {path.name for path in (plug_in / "my_parts").glob("*.py")}
-    assert len(blocks(PAGE)) == 8 == len(files - {"__init__.py"})
+    assert len(blocks(PAGE)) == 9 == len(files - {"__init__.py"})
     groups = tomllib.loads(blocks(PAGE, "toml")[0])["project"]["entry-points"]
     assert len(groups) == 8
 
