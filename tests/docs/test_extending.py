@@ -59,7 +59,7 @@ def test_every_part_of_the_page_is_declared_and_has_a_file(plug_in, blocks):
     files = {path.name for path in (plug_in / "my_parts").glob("*.py")}
     assert len(blocks(PAGE)) == 9 == len(files - {"__init__.py"})
     groups = tomllib.loads(blocks(PAGE, "toml")[0])["project"]["entry-points"]
-    assert len(groups) == 8
+    assert len(groups) == 9
 
 
 def test_the_parts_train_and_audit_a_run(lightsplit, plug_in):
