@@ -11,8 +11,10 @@ from lightsplit.attacks import (  # noqa: F401 (importing registers them)
     labels,
     linear,
     refined_decoder,
+    row_inversion,
     sdar,
     trivial,
+    trivial_texts,
     unsplit,
     whitebox,
 )
