@@ -13,6 +13,7 @@ from lightsplit.attacks import (  # noqa: F401 (importing registers them)
     refined_decoder,
     row_inversion,
     sdar,
+    token_counts,
     trivial,
     trivial_texts,
     unsplit,

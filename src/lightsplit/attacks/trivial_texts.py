@@ -2,6 +2,7 @@
 
 frequent-token      the most frequent token, at every place of every text
 frequent-by-place   the most frequent token of each place
+unigram             the most frequent tokens, as many as an average text has
 """
 
 from typing import Any, ClassVar
@@ -65,6 +66,23 @@ class FrequentByPlace(_Frequencies):
         return torch.stack(
             [most_frequent(p) if (p != NOTHING).any() else anywhere for p in places]
         )
+
+
+@ATTACKS.register("unigram")
+class Unigram(_Frequencies):
+    """The most frequent tokens, each once: the best blind guess of a bag of tokens."""
+
+    name = "unigram"
+
+    def text(self) -> Tensor:
+        """Return as many tokens as the attacker's texts have on average."""
+        is_token = self.texts != NOTHING
+        found, counts = torch.unique(self.texts[is_token], return_counts=True)
+        length = round(float(is_token.sum(dim=1).double().mean()))
+        best = found[counts.argsort(descending=True, stable=True)[:length]]
+        text = self.texts.new_full((self.texts.shape[1],), NOTHING)
+        text[: len(best)] = best
+        return text
 
 
 def most_frequent(tokens: Tensor) -> Tensor:

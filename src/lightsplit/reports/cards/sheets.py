@@ -11,7 +11,7 @@ from lightsplit.results import attack_label, columns_text, main_ladder
 COLUMNS = 5  # of a table that a page has room for
 LINES = 6
 LONGEST = 160  # letters of a text
-STRENGTH = {"table": "r2", "text": "token_accuracy"}  # the metric that ranks attacks
+STRENGTH = {"table": "r2", "text": "token_f1"}  # the metric that ranks attacks
 
 
 def sheet_sections(run: Run) -> list[Section]:
