@@ -95,8 +95,8 @@ def test_noise_gives_no_more_than_frequencies(made):
 
 def test_an_average_hides_the_order_of_tokens_and_not_the_tokens(made):
     found = score(made(bag), "token-counts", "token_f1")
-    assert found > 0.7
-    assert found > score(made(bag), "nearest-known", "token_f1") + 0.1
+    assert found > 0.9
+    assert found > score(made(bag), "nearest-known", "token_f1") + 0.05
 
 
 def test_frequencies_are_those_of_the_attackers_texts(made):
@@ -107,7 +107,7 @@ def test_frequencies_are_those_of_the_attackers_texts(made):
     assert by_place.shape == (VICTIMS, LENGTH)
     assert by_place.ge(1).all()
     bag_of_tokens = equip(ATTACKS.get("unigram"), knowledge).reconstruct(view)
-    assert bag_of_tokens[0].tolist() == [1, 2, 3, 4, -1, -1]
+    assert bag_of_tokens[0].tolist() == [1, 2, 3, 4, 5, -1]
 
 
 def test_texts_without_tokens_have_no_frequent_one():

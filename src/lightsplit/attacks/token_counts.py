@@ -18,6 +18,7 @@ from lightsplit.attacks.linear import fit_linear
 from lightsplit.attacks.view import ServerView
 from lightsplit.truths import NOTHING
 
+COPIES = 3  # of one token in a text, at most; a copy needs a higher estimate
 MOST_TOKENS = 4096  # the most frequent ones; rarer tokens are never guessed
 
 
@@ -44,9 +45,10 @@ class TokenCounts(Reconstructs):
         estimate = fit_linear(self.pairs.codes, counts, seed=self.seed)(view.codes)
         progress(1, 1)
         length = self.pairs.images.shape[1]
-        best = estimate.topk(min(length, len(tokens)), dim=1).indices
+        copies = torch.cat([estimate - copy for copy in range(COPIES)], dim=1)
+        best = copies.topk(min(length, copies.shape[1]), dim=1).indices
         guesses = estimate.new_full((len(estimate), length), NOTHING).long()
-        guesses[:, : best.shape[1]] = tokens[best]
+        guesses[:, : best.shape[1]] = tokens[best % len(tokens)]
         long = estimate.sum(dim=1).round().clamp(1, length)
         is_over = torch.arange(length, device=long.device) >= long[:, None]
         return guesses.masked_fill(is_over, NOTHING)

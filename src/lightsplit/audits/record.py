@@ -66,13 +66,20 @@ def is_audited(record: dict[str, Any], options: AuditOptions) -> bool:
     return all(
         _is_complete([e for e in entries if _is_of(e, one)], one, options, last)
         for one in expected(options, during=options.during)
-        if options.names(one.attack.name) or _takes(one.attack, kind)
+        if options.names(one.attack.name)
+        or (_takes(one.attack, kind) and _has_labels(one.attack, record))
     )
 
 
 def _takes(attack: type[Attack], kind: str) -> bool:
     """Return whether an attack takes all samples of this kind."""
     return kind in attack.truths and attack.takes_any_shape()
+
+
+def _has_labels(attack: type[Attack], record: dict[str, Any]) -> bool:
+    """Return whether a run has the classes that an attack needs, if it needs any."""
+    has_classes = record.get("label_histogram", ()) is not None
+    return has_classes or not {"classes", "labels", "hints"} & set(attack.needs)
 
 
 def _is_of(entry: Entry, planned: Planned) -> bool:
