@@ -65,17 +65,22 @@ def entries_of(folder):
     return {one["attack"]: one for one in record["audit"] if "message" not in one}
 
 
-@pytest.mark.slow
-def test_two_owners_record_and_audit_what_they_sent(files, start, run, tmp_path):
-    """A server, two owners, an audit of one and a card of it, by commands alone."""
+def train_two_owners(files, start, tmp_path):
+    """Let two owners train and record; return the folder of one of them."""
     words, names = common(2), ("alice", "bob")
     processes = {"server": start("server", "serve", *words, "--out", tmp_path / "run")}
     for seed, name in enumerate(names):
         files.write_table(tmp_path / name, seed=seed)
         processes[name] = start(name, "join", *words, *mine(tmp_path, name))
     for name, process in processes.items():
-        assert process.wait(120) == 0, (tmp_path / f"{name}.out").read_text()
-    state = tmp_path / "state-alice"
+        assert process.wait(240) == 0, (tmp_path / f"{name}.out").read_text()
+    return tmp_path / "state-alice"
+
+
+@pytest.mark.slow
+def test_two_owners_record_and_audit_what_they_sent(files, start, run, tmp_path):
+    """A server, two owners, an audit of one and a card of it, by commands alone."""
+    state = train_two_owners(files, start, tmp_path)
     recording = state / tape.FILE_NAME
     assert stat.S_IMODE(recording.stat().st_mode) == 0o600
     codes = [one.step for one in tape.places(recording) if one.what == tape.CODE]
@@ -139,7 +144,7 @@ def test_a_full_disk_stops_the_owner_and_loses_nothing(files, start, run, tmp_pa
     assert "sent.tape: No space left on device" in " ".join(text.split())
     recording.unlink()
     run("join", *words, *mine(tmp_path, "alice"))
-    assert server.wait(120) == 0
+    assert server.wait(240) == 0
     assert json.loads((tmp_path / "run" / "record.json").read_text())["steps"] == 24
 
 
@@ -151,4 +156,4 @@ def wait_for_steps(recording, count, process, log):
         assert process.poll() is None, log.read_text()
         return recording.exists() and len(list(tape.places(recording))) >= count
 
-    wait_until(is_there, "the recording", 120)
+    wait_until(is_there, "the recording", 240)
