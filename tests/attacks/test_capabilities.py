@@ -38,6 +38,7 @@ OPTIONS = {
         *("main_iterations", "inner_iterations", "carry_over"),
         *("lr", "variation", "magnitude"),
     },
+    "row-inversion": {"steps", "lr"},
     "whitebox": {"steps", "most_steps", "lr", "tv"},
 }
 

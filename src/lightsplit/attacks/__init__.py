@@ -11,8 +11,11 @@ from lightsplit.attacks import (  # noqa: F401 (importing registers them)
     labels,
     linear,
     refined_decoder,
+    row_inversion,
     sdar,
+    token_counts,
     trivial,
+    trivial_texts,
     unsplit,
     whitebox,
 )

@@ -59,8 +59,9 @@ class LinearAttack(Reconstructs):
     name = "linear"
     kind: ClassVar[Kind] = "oracle"
     runs_by_default = True
+    truths = ("image", "table")
     needs = ("pairs",)
-    threat_model = "a server that was given codes with their images by a client"
+    threat_model = "a server that was given codes with their samples by a client"
     cost = "one linear system of min(pairs, code size) unknowns; seconds"
 
     def __init__(

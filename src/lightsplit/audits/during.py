@@ -11,12 +11,10 @@ every exchange of the victim to the attacks that observe, and keep the latest on
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import torch
-from torch import Tensor
 
 from lightsplit.attacks import (
     Exchange,
@@ -27,7 +25,6 @@ from lightsplit.attacks import (
     ServerView,
     silent,
 )
-from lightsplit.audits import pictures, scoring
 from lightsplit.audits.attacking import (
     Interrupted,
     Scene,
@@ -37,10 +34,12 @@ from lightsplit.audits.attacking import (
     run_attack,
     title,
 )
-from lightsplit.audits.audit import find_victim, set_scene
-from lightsplit.audits.gathering import first_of_each_class, gather
-from lightsplit.audits.observation import public_wire
+from lightsplit.audits.audit import find_victim, make_judge, set_scene
+from lightsplit.audits.exhibits import make_exhibits
+from lightsplit.audits.gathering import gather, give_hints
+from lightsplit.audits.observation import joined, public_wire
 from lightsplit.audits.options import AuditOptions
+from lightsplit.audits.owner import is_joined
 from lightsplit.audits.pausing import Pauses
 from lightsplit.audits.plan import (
     TRAINING_SAMPLES,
@@ -70,6 +69,11 @@ def audit_during(
     data_dir: Path | None = None,
 ) -> list[Entry]:
     """Train the run again under attack; return the entries added to its record."""
+    if is_joined(folder):
+        raise RunError(
+            f"{folder.path} is an owner's part of a networked run; to train that again "
+            "takes the server and the other owners: leave out --during"
+        )
     planned = expected(options, during=True)
     if options.resume and any(looks_at_messages(one.attack) for one in planned):
         raise AuditError(
@@ -77,7 +81,7 @@ def audit_during(
             "saved; resume with the attacks that learn only"
         )
     job = begin_again(folder, data_dir, device=options.device, task=options.task)
-    planned = suited(planned, options, job)
+    planned = suited(planned, options, job.experiment.make_task(), job.contract)
     victim = find_victim(job, options)
     known = gather(victim, auxiliary=options.auxiliary_count, seed=options.seed)
     learners = _learners(planned, known, options)
@@ -157,7 +161,7 @@ def _scene_now(
     folder: RunFolder,
 ) -> Scene:
     exchanges = tuple(Exchange(*exchange) for exchange in recorder.exchanges)
-    labels = _labels(victim, exchanges)
+    labels, judge = _labels(victim, exchanges), make_judge(victim)
     return Scene(
         options=options,
         view=ServerView(
@@ -165,16 +169,16 @@ def _scene_now(
             wire=public_wire(victim),
             exchanges=exchanges,
         ),
-        knowledge=replace(known, hints=first_of_each_class(labels)),
-        judge=scoring.Judge(victim.targets),
+        knowledge=give_hints(known, labels),
+        judge=judge,
         labels=labels,
-        images=folder.images,
+        exhibits=make_exhibits(folder.images, judge),
     )
 
 
-def _labels(victim: Victim, exchanges: tuple[Exchange, ...]) -> Tensor:
+def _labels(victim: Victim, exchanges: tuple[Exchange, ...]) -> Any:
     batches = victim.job.trainer.batches[victim.client]
-    return torch.cat(
+    return joined(
         [
             batches.batch(request.step)[1]
             for request, _ in exchanges
@@ -208,8 +212,9 @@ def _attack_at_the_end(
         for one in planned
         if one.attack.kind == "trivial"
     ]
+    scene.exhibits.begin()
     for attack in (*trivial, *learners):
         for entry in run_attack(attack, scene, watch):
             yield keep(folder, entry)
     rows = [title(attack) for attack in (*trivial, *learners)]
-    pictures.write_grid(folder.images, rows)
+    scene.exhibits.finish(rows)

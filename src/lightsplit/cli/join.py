@@ -58,6 +58,14 @@ Rollback = Annotated[
         "or begins another run; --no-rollback refuses and leaves",
     ),
 ]
+Record = Annotated[
+    bool,
+    typer.Option(
+        "--record",
+        help="keep every message of this client in its folder, for `lightsplit audit`; "
+        "takes as much disk as the traffic",
+    ),
+]
 GiveUp = Annotated[
     float, typer.Option(min=0, help="how many seconds to keep trying to reconnect")
 ]
@@ -79,6 +87,7 @@ def join(  # noqa: PLR0913
     data_dir: DataDir = None,
     report: Report = True,
     rollback: Rollback = True,
+    record: Record = False,
     give_up_seconds: GiveUp = 600.0,
     json: FiguresAsJson = False,
 ) -> None:
@@ -96,6 +105,8 @@ def join(  # noqa: PLR0913
 
       lightsplit join --task my_task.py --data ./mine --clients 3 --heads private
       --name alice --address host:7443 --certs pki/alice
+
+      lightsplit join --task my_task.py --data ./mine --name alice --record
 
       lightsplit join --clients 2 --name alice --key clients.key
 
@@ -116,6 +127,7 @@ def join(  # noqa: PLR0913
             went_back=warnings.tell,
             agreed=_tell_key,
             away=bar.tell_away,
+            records=record,
         )
         tls = TlsFiles.of_client(certs, name) if certs else None
         endpoint = make_endpoint(address, tls, insecure=insecure)

@@ -77,13 +77,20 @@ class Batches(StepBatches):
         self._epoch: int | None = None
         self._cuts: Sequence[Tensor] = ()
 
-    def _batch(self, epoch: int, position: int) -> Batch:
+    def rows(self, step: int) -> Tensor:
+        """Return the indices of the samples of ``step``."""
+        return self._rows(*divmod(step, self.steps_per_epoch))
+
+    def _rows(self, epoch: int, position: int) -> Tensor:
         if epoch != self._epoch:
             order = numpy_generator(*self._names, epoch).permutation(len(self.indices))
             shuffled = self.indices[torch.from_numpy(order)]
             self._cuts = torch.tensor_split(shuffled, self.steps_per_epoch)
             self._epoch = epoch
-        batch = self.samples.batch(self._cuts[position])
+        return self._cuts[position]
+
+    def _batch(self, epoch: int, position: int) -> Batch:
+        batch = self.samples.batch(self._rows(epoch, position))
         if not self.augment:
             return batch
         step = epoch * self.steps_per_epoch + position

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lightsplit.errors import TransportError
+from lightsplit.errors import ConfigError, TransportError
 from lightsplit.protocol.control import Finished, Grant
 from lightsplit.runs.evaluation import BY_ACCURACY, LabelledBatches, Scoring
 from lightsplit.runtime import Secret
-from lightsplit.transports import ByteMeter
+from lightsplit.transports import ByteMeter, tape
 from lightsplit.transports.key_agreement import AgreedKey
 from lightsplit.transports.sealing import SealingKey
 
@@ -47,6 +47,7 @@ class JoinOptions:
         agreed: called with the key that the clients agreed on.
         away: called each time the server could not be reached; logs that by default.
         meter: counts this client's bytes.
+        records: whether every exchange is also written to the folder, for an audit.
     """
 
     key: SealingKey | None = None
@@ -63,3 +64,11 @@ class JoinOptions:
     agreed: Callable[[AgreedKey], None] = field(default=lambda _key: None)
     away: Callable[[TransportError], None] = log_away
     meter: ByteMeter = field(default_factory=ByteMeter)
+    records: bool = False
+
+    @property
+    def tape(self) -> Path:
+        """The file that exchanges are written to."""
+        if self.state_folder is None:
+            raise ConfigError("a recording needs a folder for this client's state")
+        return self.state_folder / tape.FILE_NAME

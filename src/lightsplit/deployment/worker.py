@@ -28,7 +28,7 @@ from lightsplit.protocol import Contract, Reply, Request
 from lightsplit.protocol.control import Finished, Grant, Hello, TurnDone, Welcome
 from lightsplit.runs.evaluation import LOSS, LabelledBatches, evaluate
 from lightsplit.runtime import BatchSource, Client, Pace, TurnReport
-from lightsplit.transports import through
+from lightsplit.transports import Tape, through
 
 
 class Source(BatchSource, Protocol):
@@ -74,6 +74,8 @@ class Worker:
         hello = Hello(name, contract.to_json())
         self._line = ReconnectingLine(connect, hello, self._take_place, options)
         client.send = through(options.meter, self.send)
+        if options.records:
+            client.send = through(Tape(options.tape), client.send)
 
     def run(self) -> Finished:
         """Take turns until the server says that the run is over."""

@@ -26,6 +26,7 @@ from lightsplit.experiments.record import (
     describe_run,
     test_figures,
 )
+from lightsplit.experiments.recording import DataPlace, begin_recording
 from lightsplit.protocol import Reply, Request
 from lightsplit.protocol.control import Finished, Grant
 from lightsplit.results import RunFolder, finite, tensors
@@ -150,6 +151,9 @@ def join_experiment(  # noqa: PLR0913
     def watch_kept(instruction: Grant | Finished) -> None:
         # Write only once the server accepts it: a refused client leaves nothing behind.
         mine.keep()
+        if options.records:
+            place = DataPlace(own_data, data_dir)
+            begin_recording(options.tape, experiment, place)
         watch(instruction, standing)
 
     finished = join(
@@ -236,7 +240,7 @@ def _record(
 ) -> dict[str, Any]:
     record: dict[str, Any] = finite(
         {
-            **describe_run(experiment, cuts.contract, server),
+            **describe_run(experiment, cuts.contract, server.wire),
             **_figures(coordinator),
             "total_ratio": total_ratio(experiment, coordinator.progress, cuts.contract),
             "parameters": count_parameters(*cuts[:3]),
