@@ -56,7 +56,9 @@ class TokenCounts(Reconstructs):
 
 def _frequent(texts: Tensor) -> Tensor:
     found, counts = torch.unique(texts[texts != NOTHING], return_counts=True)
-    return found[counts.argsort(descending=True, stable=True)[:MOST_TOKENS]]
+    order = counts.argsort(descending=True, stable=True)[:MOST_TOKENS]
+    tokens: Tensor = found[order]
+    return tokens
 
 
 def _counts(texts: Tensor, tokens: Tensor) -> Tensor:
