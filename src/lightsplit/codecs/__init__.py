@@ -14,6 +14,7 @@ from lightsplit.codecs.base import (
     TensorSpec,
     check_rows,
     reduced_size,
+    refuse_joined,
     size_of,
 )
 from lightsplit.codecs.few_bits import FewBits, RoundingEncoder
@@ -53,5 +54,6 @@ __all__ = [
     "TopK",
     "check_rows",
     "reduced_size",
+    "refuse_joined",
     "size_of",
 ]

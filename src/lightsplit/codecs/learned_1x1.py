@@ -37,6 +37,7 @@ class Learned1x1(Codec):
     """
 
     name = "learned-1x1"
+    needs_map = True
 
     def __init__(
         self,

@@ -7,9 +7,16 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 
 from lightsplit import seeding
-from lightsplit.codecs import CODECS, OUTPUT_CODECS, Codec, OutputCodec
+from lightsplit.codecs import (
+    CODECS,
+    OUTPUT_CODECS,
+    Codec,
+    OutputCodec,
+    refuse_joined,
+)
 from lightsplit.codecs.output import narrowed_tail
 from lightsplit.codecs.projections.base import run_projection
 from lightsplit.errors import ConfigError
@@ -51,6 +58,7 @@ def make_cuts(
     uses the encoder.
     """
     activation, output = _cut_shapes(parts, experiment.make_task().example_inputs())
+    refuse_joined(experiment.codec.name, parts.sent)
     codec = make_codec(experiment, activation, first_weights=first_weights)
     output_codec = _make_output_codec(experiment, output)
     shapes, codecs = (activation, output), (codec, output_codec)
@@ -62,9 +70,20 @@ def make_cuts(
         alone = SplitModel(parts.head, parts.backbone, tail, parts.whole)
         return Cuts(alone, codec, None, contract)
     if output_codec is not None and parts.tail is not None:
-        tail = narrowed_tail(parts.tail, output_codec)
+        tail = _narrowed(parts, parts.tail, output_codec)
         parts = SplitModel(parts.head, parts.backbone, tail, parts.whole)
     return Cuts(parts, codec, output_codec, contract)
+
+
+def _narrowed(parts: SplitModel, tail: nn.Module, codec: OutputCodec) -> nn.Module:
+    """Return the tail for the output codec; refuse one that shortens joined outputs."""
+    if len(parts.sent_back) > 1 and codec.matrix() is not None:
+        raise ConfigError(
+            f"output codec {codec.name} shortens one output, and "
+            f"{len(parts.sent_back)} tensors cross the back cut: "
+            f"{', '.join(parts.sent_back)}; choose output codec raw or low-rank"
+        )
+    return narrowed_tail(tail, codec)
 
 
 def plan_cuts(experiment: Experiment, parts: SplitModel) -> Cuts:

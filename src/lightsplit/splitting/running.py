@@ -23,10 +23,10 @@ from lightsplit.splitting.arguments import (
     Blank,
     Signature,
     Template,
-    replace_leaves,
 )
+from lightsplit.splitting.crossing import Crossing
 from lightsplit.splitting.cuts import HEAD, TAIL
-from lightsplit.splitting.plans import Crossing, Fate, Plan
+from lightsplit.splitting.plans import Fate, Plan
 from lightsplit.splitting.recording import is_under_checkpoint
 
 Exchange = Callable[[Tensor], Tensor]
@@ -117,7 +117,7 @@ class Head(Part):
         cut = self.recipe.plan.activation
 
         def stop(_: nn.Module, args: Any, result: Any) -> Never:  # noqa: ARG001
-            raise _Stopped(_tensor_at(cut, result))
+            raise _Stopped(cut.join(cut.tensors(result)))
 
         given = self.recipe.signature.spread(*args, **kwargs)
         self.recipe.refuse_new_inputs(given)
@@ -139,20 +139,22 @@ class Head(Part):
         self, tail: "Tail", exchange: Exchange, *args: Any, **kwargs: Any
     ) -> Any:
         """Return the model's output, with the server's part done by ``exchange``."""
-        plan, output = self.recipe.plan, self.recipe.output
+        cut, output = self.recipe.plan.activation, self.recipe.output
         received: list[Tensor] = []
         drawing = _Generator()
 
         def send(_: nn.Module, args: Any, result: Any) -> Any:  # noqa: ARG001
             _refuse_checkpoint()
-            activation = _tensor_at(plan.activation, result)
-            received.append(exchange(activation))
-            drawing.keep(activation)
-            is_read_on = plan.activation.is_read_on
-            on = activation.clone() if is_read_on else torch.zeros_like(activation)
-            return replace_leaves(result, dict.fromkeys(plan.activation.places, on))
+            tensors = cut.tensors(result)
+            received.append(exchange(cut.join(tensors)))
+            drawing.keep(tensors[0])
+            on = [
+                one.clone() if is_read_on else torch.zeros_like(one)
+                for one, is_read_on in zip(tensors, cut.is_read_on, strict=True)
+            ]
+            return cut.replaced(result, on)
 
-        front = self.get_submodule(plan.activation.path)
+        front = self.get_submodule(cut.path)
         back = self.get_submodule(output.path)
         enter = _entering(output, received, drawing)
         with (
@@ -195,7 +197,7 @@ class Backbone(Part):
 
         def receive(_: nn.Module, args: Any, result: Any) -> Any:  # noqa: ARG001
             drawing.restore()
-            return replace_leaves(result, dict.fromkeys(cut.places, activation))
+            return cut.replaced(result, cut.apart(activation))
 
         known = self.recipe.companions(companions)
         given = self.recipe.blank_inputs(activation, cut.form, known)
@@ -258,10 +260,6 @@ def _with_tensors(signature: Signature, given: Arguments) -> list[str]:
     return [name for name, nest in named if list(tensors_in(nest))]
 
 
-def _tensor_at(cut: Crossing, nest: Any) -> Tensor:
-    return list(tensors_in(nest))[cut.places[0]]
-
-
 def _not_reached(cut: Crossing) -> SplitError:
     return SplitError(
         f"the forward pass did not call {cut.path!r} on this batch as it did on the "
@@ -271,7 +269,7 @@ def _not_reached(cut: Crossing) -> SplitError:
 
 def _stopping(cut: Crossing) -> Callable[..., Never]:
     def stop(_: nn.Module, args: Any, kwargs: Any) -> Never:
-        raise _Stopped(_tensor_at(cut, (args, kwargs)))
+        raise _Stopped(cut.join(cut.tensors((args, kwargs))))
 
     return stop
 
@@ -280,15 +278,19 @@ def _entering(
     cut: Crossing, received: list[Tensor], drawing: "_Generator"
 ) -> Callable[..., Any]:
     def enter(_: nn.Module, args: Any, kwargs: Any) -> Any:
-        if not received or _tensor_at(cut, (args, kwargs)).is_meta:
+        blanks = cut.tensors((args, kwargs))
+        if not received or any(one.is_meta for one in blanks):
             raise _not_reached(cut)
-        output = received.pop()
+        outputs = cut.apart(received.pop())
         drawing.restore()
-        if not cut.is_read_on:
-            return replace_leaves((args, kwargs), dict.fromkeys(cut.places, output))
-        # The code around goes on with this very tensor, so it becomes the output.
-        _tensor_at(cut, (args, kwargs)).copy_(output)
-        return None
+        # Where the code around goes on with a tensor, that very one gets the numbers.
+        entering = [
+            blank.copy_(output) if is_read_on else output
+            for blank, output, is_read_on in zip(
+                blanks, outputs, cut.is_read_on, strict=True
+            )
+        ]
+        return None if all(cut.is_read_on) else cut.replaced((args, kwargs), entering)
 
     return enter
 
