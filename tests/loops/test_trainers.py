@@ -251,3 +251,18 @@ def test_only_adapters_learn(kit, connected):
     assert any("layer.2" in name for name in changed)  # the server's
     assert any("layer.0" in name for name in changed)  # the owner's
     assert all("lora" in name or "classifier" in name for name in changed)
+
+
+def test_a_mask_that_the_example_lacked_is_refused_and_what_the_head_reads_is_not(
+    connected,
+):
+    network = bert(dropout=0.0)
+    batch = sentences(0)
+    alone = {"input_ids": batch["input_ids"]}
+    model = connected(network, example=alone, share=[])
+    named = r"the batch has the input 'attention_mask'.*'bert\.encoder\.layer\.1' reads"
+    with pytest.raises(lightsplit.LightSplitError, match=named):
+        model(**batch)
+    types = torch.ones_like(batch["input_ids"])
+    given = {**alone, "token_type_ids": types, "labels": batch["labels"]}
+    assert torch.equal(model(**given).loss, network(**given).loss)

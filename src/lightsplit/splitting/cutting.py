@@ -17,7 +17,8 @@ from lightsplit.splitting.comparison import refuse_difference
 from lightsplit.splitting.cuts import Argument, CutRefusedError, Place
 from lightsplit.splitting.parts import SplitModel
 from lightsplit.splitting.plans import Plan
-from lightsplit.splitting.running import Backbone, Head, Part, Recipe, Tail
+from lightsplit.splitting.recipes import Recipe
+from lightsplit.splitting.running import Backbone, Head, Part, Tail
 from lightsplit.splitting.search import Cutter, nearest
 
 _MAX_LISTED = 12
