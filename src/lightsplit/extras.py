@@ -7,6 +7,7 @@
     lightsplit[text]           saved Hugging Face datasets of an owner
     lightsplit[export]         models as ONNX
     lightsplit[ray]            sweeps on a Ray cluster
+    lightsplit[devices]        a backbone on several accelerators
     lightsplit[metrics]        metrics of a server for Prometheus
     lightsplit[tensorboard]    scalars of a run for TensorBoard
 
@@ -34,6 +35,7 @@ EXTRAS = {
     "text": {"datasets": "datasets"},
     "export": {"onnxscript": "onnxscript", "onnxruntime": "onnxruntime"},
     "ray": {"ray": "Ray"},
+    "devices": {"accelerate": "accelerate"},
     "metrics": {"prometheus_client": "prometheus-client"},
     "tensorboard": {"tensorboard": "TensorBoard"},
 }
