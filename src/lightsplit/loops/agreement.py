@@ -58,7 +58,7 @@ def agree(  # noqa: PLR0913
     *,
     head_until: str,
     tail_from: str,
-    example: Any,
+    example: Any = None,
     share: Sequence[str] = (),
     codec: str = "raw",
     codec_options: Mapping[str, Any] | None = None,
@@ -91,6 +91,11 @@ def agree(  # noqa: PLR0913
         raise ConfigError(
             "expected tail_from: in a loop of your own the loss is yours, and so is "
             "the tail"
+        )
+    if example is None:
+        raise ConfigError(
+            "expected example=…, a batch of inputs: both ends learn from it what "
+            "crosses at the cuts; got none"
         )
     parts = split(
         model, head_until=head_until, tail_from=tail_from, example=example, share=share
