@@ -72,6 +72,7 @@ def serve_experiment(  # noqa: PLR0913
         turn_steps=pieces.turn_steps(experiment),
         epochs=experiment.training.epochs,
         max_steps=experiment.training.max_steps or 0,
+        local_epochs=experiment.training.local_epochs or 0,
         eval_every=experiment.training.eval_every or 0,
         patience=experiment.training.patience or 0,
         monitor=Scoring.of(experiment.make_task()).monitor,

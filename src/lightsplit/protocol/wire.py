@@ -20,6 +20,7 @@ from lightsplit.protocol.messages import (
     CodeMessage,
     OutputGradient,
     OutputMessage,
+    Release,
     Reply,
     Request,
     detached,
@@ -81,6 +82,18 @@ class Wire:
                 f"got {len(labels)}"
             )
         return code
+
+    def write_release(self, at: StepId, first: int, code: Code) -> Release:
+        """Return the message that carries codes of samples from number ``first`` on."""
+        written = self.write_code(at, code).code
+        return Release(at.client, at.step, first, written, at.is_training)
+
+    def read_release(self, message: Release) -> Code:
+        """Return the codes that a message carries."""
+        at = StepId(message.client, message.step, message.is_training)
+        return self.codec.unpack(
+            self._read_forward(CodeMessage.kind, at, message.code)
+        )
 
     def as_received(self, code: Code) -> Code:
         """Return a code as the server reads it outside training."""
