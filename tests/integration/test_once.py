@@ -17,16 +17,21 @@ from lightsplit.transports import Recorder, through
 ONCE = {"release": "once", "local_epochs": 2, "train_limit": 150, "epochs": 2}
 
 
-@pytest.mark.parametrize("heads", ["shared", "private"])
 @pytest.mark.parametrize(
-    "more",
+    ("heads", "more"),
     [
-        {"codec": "lightsplit-b", "bits": 5, "objective": ("class-codes", "bit-flips")},
-        {"codec": "raw", "objective": ("cem",), "format": "int8", "turn_steps": 2},
-        {"codec": "topk", "lr_schedule": "cosine", "warm_up": 2, "max_steps": 7},
-        {"codec": "lightsplit-l", "alpha": 0.3, "turn_steps": "epoch"},
-        {"codec": "lightsplit-f", "output_codec": "low-rank", "eval_every": 1},
-        {"codec": "raw", "gradients": "none", "accumulate": 2, "turn_steps": 2},
+        (
+            "shared",
+            {"codec": "lightsplit-b", "bits": 5, "objective": ("bit-flips",)},
+        ),
+        (
+            "private",
+            {"codec": "raw", "objective": ("cem",), "format": "int8", "turn_steps": 2},
+        ),
+        ("shared", {"codec": "topk", "lr_schedule": "cosine", "max_steps": 7}),
+        ("private", {"codec": "lightsplit-l", "alpha": 0.3, "turn_steps": "epoch"}),
+        ("shared", {"codec": "lightsplit-f", "output_codec": "low-rank"}),
+        ("private", {"codec": "raw", "gradients": "none", "eval_every": 1}),
     ],
     ids=str,
 )

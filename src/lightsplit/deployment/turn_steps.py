@@ -64,6 +64,8 @@ class TurnSteps:
 
     def tested(self, client: int) -> int:
         """Return how many codes of a client's test samples the server has."""
+        if not self._contract.sends_once:
+            return 0
         return self._server.side.released.count(client, is_training=False)
 
     def settle(self) -> None:

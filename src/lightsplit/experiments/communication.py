@@ -153,8 +153,8 @@ class _Course:
         exchanges: the number of steps of each (batch size, client, step). Clients and
             steps count as one if their numbers take equally many bytes on the wire.
         evaluations: the number of evaluations of each (client, step), likewise.
-        releases: the number of messages with codes that are sent once, of each (samples,
-            client, step, first sample, is training), likewise.
+        releases: the number of messages with codes that are sent once, of each
+            (samples, client, step, first sample, is training), likewise.
         changes: how often another client takes over.
         early_changes: the same after a turn in which the server had no part.
     """

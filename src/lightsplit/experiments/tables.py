@@ -131,7 +131,9 @@ class TrainingTable(Table):
 
     epochs: int = Field(5, ge=1, description="passes over the data")
     max_steps: AtLeastOne | None = Field(
-        None, description="stop after this many steps; default: no limit"
+        None,
+        description="stop after this many steps (with release once, of those with the "
+        "server); default: no limit",
     )
     local_epochs: AtLeastOne | None = Field(
         None,

@@ -18,8 +18,10 @@ from lightsplit.formats import Stamp, WireFormats
 from lightsplit.protocol.messages import (
     CodeGradient,
     CodeMessage,
+    Noted,
     OutputGradient,
     OutputMessage,
+    Recall,
     Release,
     Reply,
     Request,
@@ -91,9 +93,7 @@ class Wire:
     def read_release(self, message: Release) -> Code:
         """Return the codes that a message carries."""
         at = StepId(message.client, message.step, message.is_training)
-        return self.codec.unpack(
-            self._read_forward(CodeMessage.kind, at, message.code)
-        )
+        return self.codec.unpack(self._read_forward(CodeMessage.kind, at, message.code))
 
     def as_received(self, code: Code) -> Code:
         """Return a code as the server reads it outside training."""
@@ -145,6 +145,10 @@ class Wire:
             return self.codec.rows(self.read_code(message))
         if isinstance(message, OutputMessage):
             return self.read_output(message).values
+        if isinstance(message, Release):
+            return self.codec.rows(self.read_release(message))
+        if isinstance(message, Recall | Noted):
+            raise ProtocolError(f"a {message.kind} holds no row of a sample")
         return self._read_gradient(message)
 
     def layout(self, kind: str, rows: int) -> Layout:

@@ -226,11 +226,13 @@ class ClientModel(nn.Module):
                 f"expected the reply to step {asked[1]} of client {asked[0]}, got one "
                 f"to step {told[1]} of client {told[0]}"
             )
-        if isinstance(reply, OutputMessage):
+        if isinstance(reply, OutputMessage) and isinstance(
+            request, CodeMessage | Recall
+        ):
             self._check_rows(request, len(reply.output.values))
         return reply
 
-    def _check_rows(self, request: Request, got: int) -> None:
+    def _check_rows(self, request: CodeMessage | Recall, got: int) -> None:
         """Refuse an output of another number of samples than the request."""
         codecs = (self.wire.codec, self.wire.output_codec)
         if not all(codec is None or codec.is_sample_wise for codec in codecs):
@@ -240,11 +242,9 @@ class ClientModel(nn.Module):
             rows = " or ".join(map(str, sorted(legal)))
             raise ProtocolError(f"expected an output of {rows} rows, got {got}")
 
-    def _legal_rows(self, request: Request) -> set[int]:
+    def _legal_rows(self, request: CodeMessage | Recall) -> set[int]:
         if isinstance(request, Recall):
             return {len(request.numbers)}
-        if not isinstance(request, CodeMessage):
-            return set()
         # With a row per token, the output may still have a row per sequence.
         batch = [len(companion) for companion in request.companions[:1]]
         return {self.wire.codec.packed_samples(request.code.values), *batch}

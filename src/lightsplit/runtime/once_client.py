@@ -1,6 +1,6 @@
 """A client that sends the code of each sample once.
 
-    local     head · encoder ─► code ─► local tail ─► loss + objectives   nothing is sent
+    local     head · encoder ─► code ─► local tail ─► loss + objectives
     release   frozen head · encoder ─► code ──────────► [server keeps it]
     train     numbers of samples ─► [server] ─► output ─► tail ─► loss
               [server trains] ◄── output gradient ◄───────┘
@@ -67,7 +67,9 @@ class OnceClient(Client):
         if phase == LOCAL:
             return super().run_turn(batches, steps)
         source = _numbered(batches)
-        return self._release(source) if phase == RELEASE else self._recall(source, steps)
+        return (
+            self._release(source) if phase == RELEASE else self._recall(source, steps)
+        )
 
     def step(self, inputs: Any, labels: Any) -> float:
         """Train head, encoder and local tail on one batch; nothing is sent."""
@@ -132,11 +134,13 @@ class OnceClient(Client):
         for _ in range(steps):
             numbers = source.numbers(self.steps)
             _, labels = source.numbered(numbers)
-            loss = self._tail_step(numbers, to_device(labels, self.device))
+            loss = self.recall_step(numbers, labels)
             report = report.after(len(numbers), loss, {})
         return report
 
-    def _tail_step(self, numbers: Tensor, labels: Any) -> float:
+    def recall_step(self, numbers: Tensor, labels: Any) -> float:
+        """Train the tail, and the server, on one batch of released codes."""
+        labels = to_device(labels, self.device)
         self.model.train()
         self.side.zero_grad()
         at = StepId(self.index, self.steps)
@@ -148,7 +152,9 @@ class OnceClient(Client):
             loss = self.loss(logits, labels)
         torch.autograd.backward(loss)
         if not self.model.forward_only:
-            back = torch.zeros_like(received) if received.grad is None else received.grad
+            back = (
+                torch.zeros_like(received) if received.grad is None else received.grad
+            )
             request = self.wire.write_output_gradient(at, back.contiguous())
             _check_noted(self.model.ask(request))
         self.recipe.apply(self.side, self.pace, at.step)

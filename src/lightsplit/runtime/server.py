@@ -218,9 +218,7 @@ class Server:
         self._open = None
         return reply
 
-    def _whole_step(
-        self, request: CodeMessage, code: Code, labels: Tensor
-    ) -> Reply:
+    def _whole_step(self, request: CodeMessage, code: Code, labels: Tensor) -> Reply:
         with self._undone_if_refused(self._copied_buffers()):
             values, output = self._run(request, code)
             loss = self.loss(output.values, labels)
