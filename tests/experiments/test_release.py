@@ -4,11 +4,14 @@ import pytest
 import torch
 from torch import nn
 
+from lightsplit.deployment.endpoint import Endpoint
+from lightsplit.deployment.join_options import JoinOptions
 from lightsplit.errors import ConfigError
 from lightsplit.experiments import from_settings, run
 from lightsplit.experiments.communication import foresee_traffic
 from lightsplit.experiments.computation import measure_computation
 from lightsplit.experiments.cuts import make_cuts
+from lightsplit.experiments.deploy import join_experiment
 from lightsplit.results import RunFolder, tensors
 from lightsplit.splitting import split
 
@@ -133,3 +136,12 @@ def test_a_tail_that_needs_more_than_the_output_is_refused(small, monkeypatch):
     monkeypatch.setattr(kind, "example_inputs", lambda _: inputs)
     with pytest.raises(ConfigError, match="must need the server's output alone"):
         make_cuts(experiment, parts)
+
+
+def test_a_client_that_would_record_is_refused_before_anyone_is_called(small, tmp_path):
+    options = JoinOptions(state_folder=tmp_path / "me", records=True)
+    with pytest.raises(ConfigError, match="start without --record"):
+        join_experiment(
+            small(**ONCE, codec="raw"), Endpoint("127.0.0.1:1"), options, name="me"
+        )
+    assert not (tmp_path / "me").exists()
