@@ -80,6 +80,11 @@ def audit_during(
             "label inference looks at the messages of the last steps, which are not "
             "saved; resume with the attacks that learn only"
         )
+    if folder.read_record()["experiment"]["split"].get("release") == "once":
+        raise AuditError(
+            "each code of this run was sent once, so there are no codes in its steps "
+            "to watch; audit it without --during"
+        )
     job = begin_again(folder, data_dir, device=options.device, task=options.task)
     planned = suited(planned, options, job.experiment.make_task(), job.contract)
     victim = find_victim(job, options)

@@ -27,7 +27,14 @@ from lightsplit.errors import ProtocolError, TransportError
 from lightsplit.protocol import Contract, Reply, Request
 from lightsplit.protocol.control import Finished, Grant, Hello, TurnDone, Welcome
 from lightsplit.runs.evaluation import LOSS, LabelledBatches, evaluate
-from lightsplit.runtime import BatchSource, Client, Pace, TurnReport
+from lightsplit.runtime import (
+    BatchSource,
+    Client,
+    OnceClient,
+    Pace,
+    ReleaseLog,
+    TurnReport,
+)
 from lightsplit.transports import Tape, through
 
 
@@ -73,6 +80,8 @@ class Worker:
         )
         hello = Hello(name, contract.to_json())
         self._line = ReconnectingLine(connect, hello, self._take_place, options)
+        if isinstance(client, OnceClient):
+            client.releases = ReleaseLog(options.state_folder)
         client.send = through(options.meter, self.send)
         if options.records:
             client.send = through(Tape(options.tape), client.send)
@@ -112,8 +121,15 @@ class Worker:
         self._sides.enter(grant, self._run)
         assert self._batches is not None  # noqa: S101  the server has granted a turn
         self._client.pace = Pace(
-            grant.first_step, grant.steps, grant.run_step, grant.run_steps
+            grant.first_step,
+            grant.steps,
+            grant.run_step,
+            grant.run_steps,
+            grant.phase,
+            grant.done,
         )
+        if isinstance(self._client, OnceClient):
+            self._client.tested = grant.tested
         report = self._client.run_turn(self._batches, grant.steps)
         self._log.note("done", self._run, grant.turn, self._client.steps)
         done = self._done(grant, report)
@@ -141,7 +157,7 @@ class Worker:
         """Return the end of a turn, with the figures that the client reports."""
         loss: float | None = None
         figures: tuple[float, ...] = ()
-        if grant.steps:
+        if report.samples:
             loss = report.loss_sum / report.samples
         if grant.evaluate and self._options.test is not None:
             figures = self._evaluate(self._options.test)

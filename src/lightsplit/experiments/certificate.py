@@ -49,7 +49,8 @@ def promised(experiment: Experiment, bits: int) -> dict[str, Any]:
         experiment: of the run.
         bits: of one code.
     """
-    releases = experiment.training.epochs if bits else 0
+    times = 1 if experiment.sends_once else experiment.training.epochs
+    releases = times if bits else 0
     return {
         "bits_per_code": bits,
         "releases": releases,

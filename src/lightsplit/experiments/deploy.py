@@ -10,7 +10,7 @@ from lightsplit.deployment.coordinator import Coordinator
 from lightsplit.deployment.endpoint import Endpoint
 from lightsplit.deployment.join_options import JoinOptions
 from lightsplit.deployment.network import join, serve
-from lightsplit.errors import TransportError
+from lightsplit.errors import ConfigError, TransportError
 from lightsplit.experiments import pieces
 from lightsplit.experiments.backdoors import make_guard, poisoned
 from lightsplit.experiments.client_data import find_data
@@ -72,6 +72,7 @@ def serve_experiment(  # noqa: PLR0913
         turn_steps=pieces.turn_steps(experiment),
         epochs=experiment.training.epochs,
         max_steps=experiment.training.max_steps or 0,
+        local_epochs=experiment.training.local_epochs or 0,
         eval_every=experiment.training.eval_every or 0,
         patience=experiment.training.patience or 0,
         monitor=Scoring.of(experiment.make_task()).monitor,
@@ -134,6 +135,11 @@ def join_experiment(  # noqa: PLR0913
         watch: called with every Grant and with Finished, and with a function that
             returns this client's progress at any time.
     """
+    if options.records and experiment.sends_once:
+        raise ConfigError(
+            "a recording is audited by the codes in its steps, and in this run each "
+            "code is sent once, before them: start without --record"
+        )
     mine = OwnSecret.find(options.secret, options.state_folder)
     options = with_key(experiment, endpoint, options, mine, name=name)
     secrets = mine.for_run(experiment, options.key)

@@ -78,7 +78,8 @@ def _check_can_go_on(experiment: Experiment) -> None:
 
 
 def _is_due(done: TurnEnded, job: Job, every: int) -> bool:
-    steps, is_evaluated = job.trainer.progress.steps, done.evaluation is not None
+    steps = job.trainer.progress.steps
+    is_evaluated = done.evaluation is not None or done.turn.ends_early_epoch
     return checkpoint_folder.is_due(
         every, steps, done.report.steps, is_evaluated=is_evaluated
     )

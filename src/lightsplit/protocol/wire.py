@@ -18,8 +18,11 @@ from lightsplit.formats import Stamp, WireFormats
 from lightsplit.protocol.messages import (
     CodeGradient,
     CodeMessage,
+    Noted,
     OutputGradient,
     OutputMessage,
+    Recall,
+    Release,
     Reply,
     Request,
     detached,
@@ -82,6 +85,16 @@ class Wire:
             )
         return code
 
+    def write_release(self, at: StepId, first: int, code: Code) -> Release:
+        """Return the message that carries codes of samples from number ``first`` on."""
+        written = self.write_code(at, code).code
+        return Release(at.client, at.step, first, written, at.is_training)
+
+    def read_release(self, message: Release) -> Code:
+        """Return the codes that a message carries."""
+        at = StepId(message.client, message.step, message.is_training)
+        return self.codec.unpack(self._read_forward(CodeMessage.kind, at, message.code))
+
     def as_received(self, code: Code) -> Code:
         """Return a code as the server reads it outside training."""
         return self.read_code(self.write_code(StepId(0, 0, is_training=False), code))
@@ -132,6 +145,10 @@ class Wire:
             return self.codec.rows(self.read_code(message))
         if isinstance(message, OutputMessage):
             return self.read_output(message).values
+        if isinstance(message, Release):
+            return self.codec.rows(self.read_release(message))
+        if isinstance(message, Recall | Noted):
+            raise ProtocolError(f"a {message.kind} holds no row of a sample")
         return self._read_gradient(message)
 
     def layout(self, kind: str, rows: int) -> Layout:
