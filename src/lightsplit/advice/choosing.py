@@ -92,8 +92,8 @@ class Advice:
             return []
         return [
             f"A guess that sees no code already names {least:.1%} of the images, as "
-            "one in each class is nearest to the class mean: a lower limit asks for "
-            "more --images to tell apart."
+            "one in each class is nearest to the class mean: a lower limit needs a "
+            "new search with more --images to tell apart."
         ]
 
     def _caution(self) -> list[str]:

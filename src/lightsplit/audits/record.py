@@ -58,7 +58,8 @@ def is_audited(record: dict[str, Any], options: AuditOptions) -> bool:
 
     Where nothing was sent there is nothing to attack.
     """
-    if record["experiment"]["codec"]["name"] == "none":
+    codec = record.get("experiment", {}).get("codec", {})
+    if codec.get("name") == "none":
         return True
     same = ("budget", "client", "seed")
     entries = [

@@ -72,6 +72,8 @@ from lightsplit.sweeps import (
     read_sweep,
 )
 
+IMAGES = 500  # among few images even a guess without any code names some
+
 
 @partial(takes_experiment, without=(*codec_options(), "wcc"))
 def advise(  # noqa: PLR0913
@@ -220,7 +222,8 @@ def make_plan(
 ) -> Search:
     """Return the search of a sweep; refuse what cannot be built or attacked."""
     given = {name: value for name, value in audit.items() if value}
-    table = {**(asked.audit or {"attacks": list(LADDER)}), **given}
+    usual = {"attacks": list(LADDER), "images": IMAGES}
+    table = {**(asked.audit or usual), **given}
     cells = expand(asked)
     for cell in cells:
         _ = cell.experiment.make_task().image_shape  # refuses what no attack can read

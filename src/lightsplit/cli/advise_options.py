@@ -90,7 +90,7 @@ Images = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="images to reconstruct; default: 64, 256 or 1,000",
+        help="images to reconstruct and to tell apart; default: 500",
         rich_help_panel=_AUDIT,
     ),
 ]
