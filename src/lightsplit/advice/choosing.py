@@ -67,7 +67,7 @@ class Advice:
         if self.sent and all(_rank(one) <= _rank(chosen) for one in self.sent):
             said.append(
                 "Every setting is below what the clients reach without the server, "
-                "raw included: on this task the server is worth nothing."
+                "raw included: in this search the server is worth nothing."
             )
         return said
 

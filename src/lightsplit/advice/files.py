@@ -114,7 +114,7 @@ def table(advice: Advice) -> Table:
         "settings",
         "Every setting of the search",
         note,
-        (*columns, "client MFLOPs"),
+        (*columns, "client MFLOPs", "what it misses"),
         rows,
         _lines(advice),
     )
@@ -131,7 +131,7 @@ def _row(advice: Advice, one: Candidate, numbers: dict[str, int]) -> tuple[Value
         Value("–" if number is None else str(number), float(number or 0)),
         Value(str(point.group.settings.get("cut") or "–")),
         Value(point.method),
-        Value(verdict, below="; ".join(missed), tone="bad" if missed else ""),
+        Value(verdict, tone="bad" if missed else ""),
         Value(value, point.merit),
         _number(point.over_raw, "+.2f", scale),
         _number(point.over_alone, "+.2f", scale),
@@ -141,6 +141,7 @@ def _row(advice: Advice, one: Candidate, numbers: dict[str, int]) -> tuple[Value
         _number(None if point.is_alone else point.bound, ".1%"),
         Value(bytes_text(point.group.step_bytes), point.group.step_bytes),
         Value(f"{one.client_flops / 1e6:.2f}", float(one.client_flops)),
+        Value("; ".join(missed) or "–"),
     )
 
 

@@ -151,7 +151,7 @@ class _Panel:
         guesses = [p.guess(self.metric) for p in self.sent]
         known = [guess for guess in guesses if guess is not None]
         if known:
-            self.axis.axvspan(0, max(known), color=self.ink, alpha=0.08, lw=0)
+            self.axis.axvspan(-_LINEAR, max(known), color=self.ink, alpha=0.08, lw=0)
         for point in self.members:
             if point.is_alone and point.value is not None:
                 shown = self.monitor.shown(point.value)
@@ -174,7 +174,7 @@ class _Panel:
                 self._ring(xs[0], ys[0], area)
             self._number(xs[0], ys[0], numbers[point.method], area)
         self.axis.margins(0.14, 0.16)
-        self.axis.set_xlim(left=0)
+        self.axis.set_xlim(left=-0.1 * _LINEAR)  # room for a point at 0
 
     def _places(self, found: Sequence[Point]) -> tuple[list[float], list[float]]:
         xs = [p.leak(self.metric) or 0.0 for p in found]
