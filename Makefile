@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 setup: $(STAMP)  ## make .venv with the exact versions of constraints.txt
 
-demo: $(STAMP)  ## train codecs that hide and that do not on the embedded digits, audit, report
+demo: $(STAMP)  ## codecs that hide and that do not on the embedded digits: train, attack, advise
 	$(BIN)/python -m lightsplit demo
 
 test: check $(STAMP)  ## every check and every test

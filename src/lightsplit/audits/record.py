@@ -54,7 +54,13 @@ def _worst_by_metric(ladder: list[Entry]) -> dict[str, Entry]:
 
 
 def is_audited(record: dict[str, Any], options: AuditOptions) -> bool:
-    """Return whether every attack that ``options`` ask for has an entry already."""
+    """Return whether every attack that ``options`` ask for has an entry already.
+
+    Where nothing was sent there is nothing to attack.
+    """
+    codec = record.get("experiment", {}).get("codec", {})
+    if codec.get("name") == "none":
+        return True
     same = ("budget", "client", "seed")
     entries = [
         entry

@@ -36,3 +36,17 @@ OwnData = Annotated[
 TensorBoard = Annotated[
     bool, typer.Option("--tensorboard", help="also log for TensorBoard")
 ]
+ResumeCells = Annotated[
+    bool, typer.Option("--resume", help="continue in a folder that already has cells")
+]
+WorkerCount = Annotated[
+    int | None, typer.Option(min=1, help="number of processes; default: one per core")
+]
+Ray = Annotated[
+    str | None, typer.Option(help="run on Ray: local, or the address of a cluster")
+]
+Cpus = Annotated[float, typer.Option(min=0, help="CPUs per cell on Ray")]
+Gpus = Annotated[float, typer.Option(min=0, help="GPUs per cell on Ray")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="show the cells and their estimated cost")
+]
