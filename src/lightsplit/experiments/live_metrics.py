@@ -68,9 +68,14 @@ class ClientMetrics:
 
     def add(self, turn: TurnFigures) -> None:
         """Add the line of a turn that has ended."""
-        before = [one for one in self._lines if one["turn"] < turn.turn]
-        self._lines = [*before, _line(turn, self._meter.by_kind()["total"])]
+        new = _line(turn, self._meter.by_kind()["total"])
+        self._lines = [*(one for one in self._lines if _place(one) < _place(new)), new]
         self._live.update(self._lines)
+
+
+def _place(line: Line) -> tuple[int, bool]:
+    """Return where a line belongs: a turn's training comes before its evaluation."""
+    return line["turn"], "train_loss" not in line
 
 
 def _line(turn: TurnFigures, sent: int) -> dict[str, Any]:
