@@ -47,7 +47,8 @@ class Walk:
                 assert title, f"a block of {language} that no file is named for"
                 (self.folder / title).write_text(code)
                 continue
-            commands = [shlex.split(line) for line in code.strip().splitlines()]
+            lines = code.replace("\\\n", "").strip().splitlines()
+            commands = [shlex.split(line) for line in lines]
             for command in commands:
                 self._run(command, title)
         server = self._terminals.pop("server")
