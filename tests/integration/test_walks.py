@@ -34,9 +34,12 @@ def rows_of(file):
         return list(csv.DictReader(lines))
 
 
-def check_card(run):
-    assert "<html" in (run / "card.html").read_text()
-    assert (run / "card.pdf").read_bytes().startswith(b"%PDF")
+def check_cards(folder, run, owner):
+    """The server's run and the owner's own folder have a card; the second an audit."""
+    for place in (folder / "runs" / run, folder / "runs" / f"client-{owner}"):
+        assert "<html" in (place / "card.html").read_text()
+        assert (place / "card.pdf").read_bytes().startswith(b"%PDF")
+    return {entry["attack"] for entry in record_of(place)["audit"]}
 
 
 def test_three_banks_train_on_their_tables(walk):
@@ -47,14 +50,14 @@ def test_three_banks_train_on_their_tables(walk):
     rows = rows_of(folder / "north.csv")
     assert len(rows) == 40
     assert {row["prediction"] for row in rows} <= {"benign", "malignant"}
-    check_card(folder / "runs" / "risk")
+    assert "linear" in check_cards(folder, "risk", "north")
 
 
 @pytest.fixture
 def pneumonia(tmp_path):
     """Write an archive of the form of PneumoniaMNIST; the ill are brighter."""
     draw, arrays = np.random.default_rng(0), {}
-    for part, count in (("train", 120), ("val", 6), ("test", 30)):
+    for part, count in (("train", 240), ("val", 6), ("test", 30)):
         labels = draw.integers(0, 2, (count, 1), dtype=np.uint8)
         images = draw.integers(0, 120, (count, 28, 28), dtype=np.uint8)
         arrays[f"{part}_images"] = images + 100 * labels[:, :, None]
@@ -73,14 +76,14 @@ def test_three_hospitals_train_on_their_folders(walk, pneumonia):
     rows = rows_of(folder / "new.csv")
     assert [row["sample"] for row in rows] == [f"{n:05}.png" for n in range(6)]
     assert {row["prediction"] for row in rows} <= {"normal", "pneumonia"}
-    check_card(folder / "runs" / "xray")
+    assert "linear" in check_cards(folder, "xray", "north")
 
 
 @pytest.fixture
 def membranes(tmp_path):
     """Write pictures and masks of the form of the EM stack; the dark is membrane."""
     draw = np.random.default_rng(0)
-    for number in range(20):
+    for number in range(30):
         mask = np.kron(draw.integers(0, 2, (4, 4)), np.ones((8, 8))).astype(np.uint8)
         noise = draw.integers(0, 60, (32, 32)).astype(np.uint8)
         for kind, picture in (("label", mask * 255), ("image", mask * 150 + noise)):
@@ -95,7 +98,7 @@ def test_two_laboratories_train_a_unet_on_their_masks(walk, membranes):
     assert record["monitor"]["name"] == "dice"
     assert 0 <= record["test_dice"] <= 1
     assert len(record["client_figures"]) == 2
-    check_card(folder / "runs" / "membranes")
+    assert "linear" in check_cards(folder, "membranes", "basel")
 
 
 @pytest.fixture
@@ -121,4 +124,4 @@ def test_two_studios_train_minilm_with_lora_on_their_texts(walk, reviews):
     rows = rows_of(folder / "ember.csv")
     assert len(rows) == 8
     assert {row["prediction"] for row in rows} <= {"bad", "good"}
-    check_card(folder / "runs" / "reviews")
+    assert "token-counts" in check_cards(folder, "reviews", "ember")

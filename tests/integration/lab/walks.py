@@ -53,7 +53,7 @@ class Walk:
                 self._run(command, title)
         server = self._terminals.pop("server")
         for process in self._terminals.values():
-            assert process.wait(SECONDS) == 0, process.text
+            self._end(process)
         server.signal(signal.SIGINT)  # the page ends with a server that predicts
         assert server.wait(SECONDS) in (0, 130), server.text
 
@@ -69,10 +69,20 @@ class Walk:
             assert self._start(words).wait(SECONDS) == 0, self._last.text
             return
         if terminal in self._terminals:
-            before = self._terminals[terminal]
-            assert before.wait(SECONDS) == 0, before.text
+            self._end(self._terminals[terminal])
         self._terminals[terminal] = self._start(words)
         self._look(words)
+
+    def _end(self, process):
+        """Wait until a command has ended well; stop at once if any other has failed."""
+        known = self._terminals.values()
+        wait_until(
+            lambda: process.code is not None or any(one.code for one in known),
+            "the end of a command",
+            SECONDS,
+        )
+        failed = [one for one in (*known, process) if one.code]
+        assert not failed, failed[0].text
 
     def _start(self, words):
         self._started += 1
