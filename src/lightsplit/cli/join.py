@@ -31,7 +31,15 @@ from lightsplit.cli.link import (
     SecretFile,
     make_endpoint,
 )
-from lightsplit.cli.options import DataDir, ExperimentFile, FiguresAsJson, OwnData
+from lightsplit.cli.options import (
+    DataDir,
+    ExperimentFile,
+    FiguresAsJson,
+    MLflow,
+    OwnData,
+    TensorBoard,
+    chosen_callbacks,
+)
 from lightsplit.cli.settings import Settings, resolve, takes_experiment
 from lightsplit.deployment import client_log
 from lightsplit.deployment.join_options import JoinOptions
@@ -89,6 +97,8 @@ def join(  # noqa: PLR0913
     rollback: Rollback = True,
     record: Record = False,
     give_up_seconds: GiveUp = 600.0,
+    tensorboard: TensorBoard = False,
+    mlflow: MLflow = None,
     json: FiguresAsJson = False,
 ) -> None:
     """Train on this owner's data with a server on another machine.
@@ -139,6 +149,7 @@ def join(  # noqa: PLR0913
             data_dir=data_dir,
             own_data=data,
             watch=bar.show,
+            callbacks=chosen_callbacks(tensorboard=tensorboard, mlflow=mlflow),
         )
     warnings.repeat(folder)
     if json:

@@ -1,9 +1,10 @@
 """The choices of a client that takes part in a networked run."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from lightsplit.errors import ConfigError, TransportError
 from lightsplit.protocol.control import Finished, Grant
@@ -26,6 +27,24 @@ def log_warning(text: str) -> None:
     _LOG.warning("%s", text)
 
 
+class TurnFigures(NamedTuple):
+    """What a client knows of one of its turns.
+
+    Attributes:
+        turn: its number in the run.
+        steps: of this client after the turn.
+        loss: mean over the turn's samples; None if it had no steps.
+        test: figures on this client's test set by name, if they were due.
+        objectives: the mean of each objective.
+    """
+
+    turn: int
+    steps: int
+    loss: float | None
+    test: Mapping[str, float]
+    objectives: Mapping[str, float]
+
+
 @dataclass(frozen=True)
 class JoinOptions:
     """Everything that a client may choose for itself.
@@ -46,6 +65,8 @@ class JoinOptions:
         went_back: called with a warning when the server went back; logs it by default.
         agreed: called with the key that the clients agreed on.
         away: called each time the server could not be reached; logs that by default.
+        turned: called with the figures of every turn of this client, before it is
+            handed in.
         meter: counts this client's bytes.
         records: whether every exchange is also written to the folder, for an audit.
     """
@@ -63,6 +84,7 @@ class JoinOptions:
     went_back: Callable[[str], None] = log_warning
     agreed: Callable[[AgreedKey], None] = field(default=lambda _key: None)
     away: Callable[[TransportError], None] = log_away
+    turned: Callable[[TurnFigures], None] = field(default=lambda _figures: None)
     meter: ByteMeter = field(default_factory=ByteMeter)
     records: bool = False
 

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from lightsplit.deployment.client_log import ClientLog
 from lightsplit.deployment.granted import check_grant
-from lightsplit.deployment.join_options import JoinOptions
+from lightsplit.deployment.join_options import JoinOptions, TurnFigures
 from lightsplit.deployment.reconnecting import (
     Instruction,
     Line,
@@ -155,21 +155,21 @@ class Worker:
 
     def _done(self, grant: Grant, report: TurnReport) -> TurnDone:
         """Return the end of a turn, with the figures that the client reports."""
-        loss: float | None = None
-        figures: tuple[float, ...] = ()
-        if report.samples:
-            loss = report.loss_sum / report.samples
+        loss = report.loss_sum / report.samples if report.samples else None
+        figures: dict[str, float] = {}
         if grant.evaluate and self._options.test is not None:
             figures = self._evaluate(self._options.test)
         side = self._sides.leave(grant, self._run)
+        steps, objectives = self._client.steps, report.objective_means
+        self._options.turned(TurnFigures(grant.turn, steps, loss, figures, objectives))
         if not self._options.reports:
             return TurnDone(grant.turn, side)
-        return TurnDone(grant.turn, side, loss, figures)
+        return TurnDone(grant.turn, side, loss, tuple(figures.values()))
 
-    def _evaluate(self, test: LabelledBatches) -> tuple[float, ...]:
+    def _evaluate(self, test: LabelledBatches) -> dict[str, float]:
         """Return the loss and the metrics in the order of the contract."""
         found = evaluate([self._client], test, self._options.scoring).figures
-        return tuple(found[name] for name in (LOSS, *self._contract.metrics))
+        return {name: found[name] for name in (LOSS, *self._contract.metrics)}
 
     def _hand_in(self, done: TurnDone) -> Instruction:
         """Hand the turn in; after a broken line the server may have it already."""

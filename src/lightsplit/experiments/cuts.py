@@ -25,9 +25,11 @@ from lightsplit.experiments.local_tail import make_local_tail
 from lightsplit.formats import WireFormats
 from lightsplit.part_options import write_part
 from lightsplit.protocol import Contract
+from lightsplit.protocol.companions import Companion
 from lightsplit.runtime import Secret
 from lightsplit.runtime.side_bytes import most_side_bytes
-from lightsplit.splitting import SplitModel
+from lightsplit.splitting import SplitModel, companions_of
+from lightsplit.tasks import Task
 
 Shape = tuple[int, ...]
 
@@ -227,6 +229,18 @@ def _make_contract(
         norm_limit=experiment.training.norm_limit,
         side_bytes=_side_bytes(experiment, parts, codecs, local_tail),
         form={} if task.form is None else task.form.terms(),
+        companions=_companions(parts, task),
+    )
+
+
+def _companions(parts: SplitModel, task: Task) -> tuple[str, ...]:
+    """Return the terms for the inputs that the server gets as they are."""
+    if not task.share:
+        return ()
+    given = companions_of(parts.head, task.example_inputs())
+    return tuple(
+        str(Companion.like(name, tensor, {"batch": len(tensor)}))
+        for name, tensor in zip(task.share, given, strict=True)
     )
 
 
