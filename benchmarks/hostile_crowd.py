@@ -114,11 +114,21 @@ class _Crowd:
         self.most_open = max(self.most_open, self._run.server_descriptors())
         self._calls = self._calls or [None] * self._size.streams
         for number, channel in enumerate(self._channels):
-            if self._calls[number] is None or not self._calls[number].is_active():
+            if self._is_over(number):
                 call: grpc.StreamStreamMultiCallable[bytes, bytes]
                 call = channel.stream_stream(SESSION)
                 self._calls[number] = call(_silence(self._end))
                 self.called += 1
+
+    def _is_over(self, number: int) -> bool:
+        """Return whether a stream is to be opened, perhaps again.
+
+        A stranger's was refused at once, but counts as active while nobody reads that.
+        """
+        call = self._calls[number]
+        if call is not None and number % 2:
+            call.cancel()
+        return call is None or not call.is_active()
 
 
 def _is_open(line: socket.socket) -> bool:

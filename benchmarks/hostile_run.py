@@ -29,7 +29,7 @@ from lightsplit.transports.sealing import SealingKey
 
 NAMES = ("alice", "bob", "carol")
 STRANGER = "mallory"
-PATIENCE_SECONDS = 180.0
+PATIENCE_SECONDS = 600.0
 Process = subprocess.Popen[bytes] | Fork
 _COMMAND = str(Path(sys.executable).with_name("lightsplit"))
 
@@ -126,7 +126,6 @@ class HostileRun:
             secrets += ["--secret", str(self.folder / "seed.secret")]
             line = ["--address", f"127.0.0.1:{self.port}"]
             line += ["--certs", str(self.certificates.path)]
-            line += ["--give-up-seconds", "120"]
             self.clients[name] = self._start(
                 f"{name}.log", "join", *self._flags(), *state, *secrets, *line
             )
@@ -320,14 +319,17 @@ def _keep(request: Request) -> Reply:
 
 
 def wait_until(
-    condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS
+    condition: Callable[[], bool],
+    seconds: float = PATIENCE_SECONDS,
+    *,
+    pause_seconds: float = 0.005,
 ) -> bool:
     """Return whether ``condition`` came true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.005)
+        time.sleep(pause_seconds)
     return True
 
 
