@@ -86,6 +86,18 @@ def _silence(end):
     yield from ()
 
 
+def test_a_connection_without_a_handshake_is_closed(certificates, tmp_path):
+    with (
+        Network(tmp_path, tls=certificates, epochs=1) as network,
+        socket.create_connection(("127.0.0.1", network.port), timeout=60) as line,
+    ):
+        with contextlib.suppress(ConnectionResetError):
+            assert line.recv(1) == b""
+        network.join_all()
+        got = network.finish()
+    assert_same_weights(got, reference(epochs=1))
+
+
 @pytest.fixture
 def few_descriptors(zygote):
     """Processes that start now may open 300 files."""
