@@ -56,6 +56,8 @@ class ClientSession:
     def handle(self, message: Message) -> Message | None:
         """Return the reply to a message; None after the last one."""
         self._idle.stop(self._peer)
+        if self._admitted is None:
+            self._door.hear(self._peer)
         with self._own_errors_end_the_run(), self._computing():
             if self._admitted is None:
                 reply: Message | None = self._greet(expect(Hello, message))
