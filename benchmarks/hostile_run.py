@@ -19,7 +19,7 @@ from torch import arange, equal, full
 from benchmarks.hostile_forks import Fork
 from lightsplit.codecs import Code
 from lightsplit.experiments import build, from_settings
-from lightsplit.protocol import CodeMessage, OutputGradient, Reply, Request
+from lightsplit.protocol import CodeMessage, Message, OutputGradient, Reply, Request
 from lightsplit.protocol.control import Hello, Ready, TurnDone
 from lightsplit.protocol.frames import to_frames
 from lightsplit.runtime import Secret
@@ -304,7 +304,7 @@ def training_frames(run: HostileRun, name: str) -> list[bytes]:
     """
     contract = build(from_settings(run.settings)).contract
     index, rows = run.names.index(name), run.settings["batch_size"]
-    said = [
+    said: list[Message] = [
         Hello(name, contract.to_json(), "train"),
         Ready(2),
         CodeMessage(index, 0, Code(full((rows, contract.code_size), 0.5))),
