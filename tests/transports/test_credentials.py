@@ -144,7 +144,7 @@ def test_plain_text_does_not_reach_a_server_with_certificates(folder):
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
 def test_a_server_speaks_no_tls_before_1_2(folder, version, is_spoken):
     # Said by the other end, or it closed the line: not that this end offers nothing.
-    refused = pytest.raises(ssl.SSLError, match="alert protocol version|EOF occurred")
+    refused = pytest.raises(ssl.SSLError, match=r"alert protocol version|EOF occurred")
     credentials = server_credentials(TlsFiles.of_server(folder.path))
     with serving(credentials) as (port, _seen), nullcontext() if is_spoken else refused:
         spoken = spoken_version(port, folder, version)
