@@ -74,7 +74,7 @@ def test_a_vanilla_step_costs_code_labels_gradient_and_loss(name):
 def test_evaluation_is_counted_apart_and_sends_no_labels(topology, width):
     codec, client, meter = metered("topk", topology)
     client.predict(INPUTS)
-    sent = codec.layout(SAMPLES).code_bytes + 4 * SAMPLES * width
+    sent = codec.packed_layout(SAMPLES).code_bytes + 4 * SAMPLES * width
     assert payload(meter) == counted(evaluation=sent)
 
 

@@ -26,6 +26,7 @@ from lightsplit.codecs.lightsplit_l import LightSplitL
 from lightsplit.codecs.none import NoCode
 from lightsplit.codecs.output import OUTPUT_CODECS, OutputCodec
 from lightsplit.codecs.projections import PROJECTIONS, Projection
+from lightsplit.codecs.randtopk import RandomTopK
 from lightsplit.codecs.raw import Raw
 from lightsplit.codecs.topk import TopK
 
@@ -48,6 +49,7 @@ __all__ = [
     "NoCode",
     "OutputCodec",
     "Projection",
+    "RandomTopK",
     "Raw",
     "RoundingEncoder",
     "TensorSpec",

@@ -204,6 +204,10 @@ class Codec:
         """Return how many samples the values of a packed code hold."""
         return packed.shape[0]
 
+    def samples(self, code: Code) -> int:
+        """Return how many samples a code is of."""
+        return len(code.values)
+
     def rows(self, code: Code) -> Tensor:
         """Return a code as one tensor with a row per sample.
 
