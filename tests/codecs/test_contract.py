@@ -13,14 +13,17 @@ from lightsplit.seeding import scope
 
 SHAPE = (8, 4, 3)
 OPTIONS = {
+    "c3": {"ratio": 4},
     "fsq": {"values": 6, "levels": 5, "hidden": 7},
     "learned-1x1": {"ratio": 4},
     "lightsplit-b": {"bits": 12, "hidden": 7},
     "lightsplit-f": {"ratio": 4, "projection": "dct"},
     "lightsplit-l": {"ratio": 4, "hidden": 5},
+    "mask-sparse": {"ratio": 8, "mask_bits": 3, "signed": True},
     "none": {},
     "randtopk": {"ratio": 4},
     "raw": {},
+    "splitfc": {"bits_per_value": 4.0, "gradient_bits": 3.0, "reduction": 2.0},
     "topk": {"ratio": 4},
 }
 

@@ -72,15 +72,27 @@ def code_bytes(codec, k, rows):
         return 2 * rows
     if codec in ("topk", "randtopk"):
         return 4 * k * rows + math.ceil(rows * math.log2(math.comb(D, k)) / 8)
+    if codec == "mask-sparse":
+        return rows * (2 * D + 32 * (D // 100)) // 8
+    if codec in ("c3", "splitfc"):
+        count = 4 if codec == "c3" else 0  # the number of samples
+        return gradient_bytes(codec, k, rows) + count
     return 4 * k * rows
+
+
+def gradient_bytes(codec, k, rows):
+    if codec == "splitfc":
+        return rows * D // 2 // 8
+    return 4 * D * math.ceil(rows / 8) if codec == "c3" else 4 * k * rows
 
 
 @pytest.mark.parametrize("codec", [n for n in CODECS.names() if n != "none"])
 def test_u_shaped_bytes_follow_from_the_shapes(finished, codec):
     record = finished(codec=codec).record
     sent, samples, k = record["bytes"], record["samples"], record["code_size"]
-    assert sent["code"] == record["steps"] * code_bytes(codec, k, 10)
-    assert sent["code_gradient"] == samples * 4 * k
+    steps = record["steps"]
+    assert sent["code"] == steps * code_bytes(codec, k, 10)
+    assert sent["code_gradient"] == steps * gradient_bytes(codec, k, 10)
     assert sent["output"] == sent["output_gradient"] == samples * 4 * U
     assert sent["labels"] == 0
     assert sent["evaluation"] == 2 * (code_bytes(codec, k, 20) + 20 * 4 * U)

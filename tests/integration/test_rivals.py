@@ -10,6 +10,13 @@ from lightsplit.simulation import checkpoint
 SMALL = {"train_limit": 144, "test_limit": 8, "epochs": 1}  # three batches of each
 RUNS = [
     {"codec": "topk", "topology": "vanilla"},
+    {"codec": "raw", "objective": ("nopeek:0.5", "noise")},
+    {"objective": ("noise:kind=gaussian,bound=clip",), "topology": "vanilla"},
+    {"codec": "splitfc", "reduction": 4.0},
+    {"codec": "splitfc", "gradient_bits": 2.0, "topology": "vanilla", "wire": "half"},
+    {"codec": "mask-sparse", "signed": True, "format": "code_gradient=int8"},
+    {"codec": "c3", "topology": "vanilla"},
+    {"codec": "c3", "ratio": 4, "wire": "half"},
     {"codec": "randtopk", "random_share": 0.3, "format": "int8"},
 ]
 

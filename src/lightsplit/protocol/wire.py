@@ -190,6 +190,8 @@ class Wire:
         if codec is not None and codec.is_sample_wise:
             plain = codec.packed_layout(codec.packed_samples(written.values))
             self._check(kind, written, plain)
+        elif codec is not None and codec.packed_bits:  # its own bytes, in any format
+            plain = Layout.of(written)
         return self.formats.read(Stamp(kind, *at), written, plain)
 
     def _write_gradient(self, kind: str, at: StepId, gradient: Tensor) -> Code:
