@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from lightsplit.errors import CodecError, ConfigError
+from lightsplit.part_facts import PartFacts
 from lightsplit.registry import Registry, unknown_name
 
 
@@ -133,6 +134,7 @@ class Codec:
 
     Attributes:
         name: the registered name.
+        facts: what a user should know before choosing it.
         shape: shape of one activation, without the batch.
         code_size: differentiable values per sample.
         has_trained_lift: whether the server learns how to lift a code back.
@@ -146,6 +148,7 @@ class Codec:
     """
 
     name: str
+    facts: ClassVar[PartFacts] = PartFacts()
     encoder: Encoder
     decoder: Decoder
     fingerprint: str = ""

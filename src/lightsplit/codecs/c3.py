@@ -35,6 +35,7 @@ from lightsplit.codecs.base import (
     size_of,
 )
 from lightsplit.errors import CodecError, ConfigError
+from lightsplit.part_facts import PartFacts
 from lightsplit.seeding import numpy_generator
 
 
@@ -49,6 +50,13 @@ class CircularConvolution(Codec):
     """
 
     name = "c3"
+    facts = PartFacts(
+        source="Hsieh et al., MLSP 2022",
+        assumes="batches of R samples or more to be short",
+        client_cost="an FFT per sample; Rd numbers of keys",
+        attacker="knows the keys: separates the group first",
+        status="faithful",
+    )
 
     def __init__(
         self, shape: tuple[int, ...], ratio: float = 8.0, seed: int = 0

@@ -32,31 +32,32 @@ def digit_bits(count: int, base: int) -> int:
 
 
 def pack_digits(digits: Whole, base: int) -> Bits:
-    """Return digits (n,) from 0 to base − 1 as bits."""
+    """Return each row of digits (r, n) from 0 to base − 1 as bits, row by row."""
     each = _digits_per_word(base)
-    full = len(digits) - len(digits) % each
+    rows, count = digits.shape
+    full, rest = divmod(count, each)
     weights = base ** np.arange(each, dtype=np.int64)
-    words = digits[:full].reshape(-1, each) @ weights
-    last = digits[full:] @ weights[: len(digits) - full]
-    bits = _to_bits(words, _word_bits(each, base))
-    return np.concatenate(
-        [bits, _to_bits(np.array([last]), _word_bits(len(digits) - full, base))]
-    )
+    words = digits[:, : full * each].reshape(rows, full, each) @ weights
+    last = digits[:, full * each :] @ weights[:rest]
+    bits = _to_bits(words, _word_bits(each, base)).reshape(rows, -1)
+    ends = _to_bits(last, _word_bits(rest, base)).reshape(rows, -1)
+    return np.concatenate([bits, ends], axis=1).ravel()
 
 
-def unpack_digits(bits: Bits, count: int, base: int) -> Whole:
-    """Return the digits (count,) that ``pack_digits`` was given; refuse other bits."""
+def unpack_digits(bits: Bits, rows: int, count: int, base: int) -> Whole:
+    """Return the digits (rows, count) that were packed; refuse other bits."""
     each = _digits_per_word(base)
     full, rest = divmod(count, each)
     width = _word_bits(each, base)
-    words = _from_bits(bits[: full * width], width, full)
-    last = _from_bits(bits[full * width :], _word_bits(rest, base), 1)
-    weights = base ** np.arange(each, dtype=np.int64)
+    table = bits.reshape(rows, digit_bits(count, base))
+    words = _from_bits(table[:, : full * width].reshape(rows, full, width))
+    last = _from_bits(table[:, full * width :])
     if (words >= base**each).any() or (last >= base**rest).any():
         raise CodecError(f"expected digits from 0 to {base - 1}")
-    digits = (words.reshape(-1, 1) // weights) % base
-    rests = (last.reshape(-1, 1) // weights[:rest]) % base
-    return np.concatenate([digits.ravel(), rests.ravel()]).astype(np.int64)
+    weights = base ** np.arange(each, dtype=np.int64)
+    digits = (words[..., None] // weights) % base
+    ends = (last[:, None] // weights[:rest]) % base
+    return np.concatenate([digits.reshape(rows, -1), ends], axis=1)
 
 
 @lru_cache(maxsize=1024)
@@ -73,10 +74,10 @@ def _word_bits(digits: int, base: int) -> int:
 
 
 def _to_bits(words: Whole, width: int) -> Bits:
-    bits = (words.reshape(-1, 1) >> np.arange(width)) & 1
-    return bits.astype(np.uint8).ravel()
+    bits = (words[..., None] >> np.arange(width)) & 1
+    return np.asarray(bits, dtype=np.uint8)
 
 
-def _from_bits(bits: Bits, width: int, count: int) -> Whole:
-    shaped = bits.reshape(count, width).astype(np.int64)
-    return np.asarray(shaped @ (1 << np.arange(width, dtype=np.int64)), dtype=np.int64)
+def _from_bits(bits: Bits) -> Whole:
+    places = np.left_shift(1, np.arange(bits.shape[-1], dtype=np.int64))
+    return np.asarray(bits.astype(np.int64) @ places, dtype=np.int64)

@@ -32,6 +32,7 @@ from lightsplit.codecs.self_packed import (
     straight_through,
 )
 from lightsplit.errors import CodecError, ConfigError
+from lightsplit.part_facts import PartFacts
 
 MOST_MASK_BITS = 8
 
@@ -49,6 +50,13 @@ class MaskSparse(SelfPacked):
     """
 
     name = "mask-sparse"
+    facts = PartFacts(
+        source="Zhou et al., ECAI 2024",
+        assumes="activations behind a ReLU, unless signed=true",
+        client_cost="a search for the largest values of the batch",
+        attacker="decodes kept values and levels first",
+        status="faithful",
+    )
 
     def __init__(
         self,

@@ -21,6 +21,7 @@ from torch import Tensor
 from lightsplit.codecs.base import CODECS
 from lightsplit.codecs.topk import SparseEncoder, TopK
 from lightsplit.errors import ConfigError
+from lightsplit.part_facts import PartFacts
 
 
 @CODECS.register("randtopk")
@@ -36,6 +37,13 @@ class RandomTopK(TopK):
     """
 
     name = "randtopk"
+    facts = PartFacts(
+        source="Zheng et al., IJCAI 2023",
+        assumes="large values matter most",
+        client_cost="a random draw of k places in training; coding them",
+        attacker="as for topk: prediction is not random",
+        status="faithful",
+    )
 
     def __init__(
         self,

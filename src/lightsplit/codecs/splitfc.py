@@ -31,6 +31,7 @@ from lightsplit.codecs.splitfc_columns import (
     write_columns,
 )
 from lightsplit.errors import CodecError, ConfigError
+from lightsplit.part_facts import PartFacts
 
 _BISECTIONS = 60
 
@@ -48,6 +49,13 @@ class SplitFC(SelfPacked):
     """
 
     name = "splitfc"
+    facts = PartFacts(
+        source="Oh et al., 2023",
+        assumes="batches of 32 samples or more to be short",
+        client_cost="sorting columns and a search for levels per batch",
+        attacker="decodes columns first; averages dropped ones over epochs",
+        status="adapted",
+    )
 
     def __init__(
         self,

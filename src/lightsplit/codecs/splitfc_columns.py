@@ -12,7 +12,7 @@ budget. The least that a batch takes is 24 bytes and 3 bits for each column.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -38,24 +38,23 @@ def least_bytes(columns: int) -> int:
 
 
 class Grid(NamedTuple):
-    """Evenly spaced numbers from low to high."""
+    """Evenly spaced numbers from low to high; many grids if these are arrays."""
 
-    low: float
-    high: float
+    low: Array
+    high: Array
     levels: int
 
     @classmethod
     def between(cls, ends: Sequence[float] | Array, levels: int) -> Self:
-        """Return the grid from the first to the second of two numbers."""
-        low, high = ends
-        return cls(float(low), float(high), levels)
+        """Return the grids from the first to the second row of ``ends``."""
+        low, high = np.asarray(ends, dtype=np.float64)
+        return cls(low, high, levels)
 
     def nearest(self, numbers: Array) -> NDArray[np.int64]:
         """Return the places of the nearest numbers of the grid."""
         span = self.high - self.low
-        if span <= 0:
-            return np.zeros(numbers.shape, dtype=np.int64)
-        places = np.rint((numbers - self.low) / span * (self.levels - 1))
+        steps = (self.levels - 1) / np.where(span > 0, span, np.inf)
+        places = np.rint((numbers - self.low) * steps)
         return np.clip(places, 0, self.levels - 1).astype(np.int64)
 
     def numbers(self, places: NDArray[np.int64]) -> Array:
@@ -111,16 +110,16 @@ def read_columns(written: Bits, columns: int) -> Array:
     sizes = np.packbits(bits.take(_WIDE_BITS * wide), bitorder="little").astype(
         np.int64
     )
-    levels, ends = sizes[:wide] + 1, sizes[wide:]
+    levels, ends = np.maximum(sizes[:wide] + 1, FEWEST), sizes[wide:]
     bounds = Grid.between(grids[:2], _END_LEVELS).numbers(ends).reshape(2, wide)
     kept = np.zeros((batch, len(is_wide)))
-    for column, place in enumerate(np.flatnonzero(is_wide)):
-        base = max(2, int(levels[column]))
-        digits = unpack_digits(bits.take(digit_bits(batch, base)), batch, base)
-        kept[:, place] = Grid.between(bounds[:, column], base).numbers(digits)
-    rest = len(is_wide) - wide
-    places = unpack_digits(bits.take(digit_bits(rest, mean_levels)), rest, mean_levels)
-    kept[:, ~is_wide] = Grid.between(grids[2:], mean_levels).numbers(places)
+    places = np.flatnonzero(is_wide)
+    for base in map(int, np.unique(levels)):
+        own = np.flatnonzero(levels == base)
+        digits = bits.digits(len(own), batch, base)
+        kept[:, places[own]] = Grid.between(bounds[:, own], base).numbers(digits.T)
+    means = bits.digits(1, len(is_wide) - wide, mean_levels)
+    kept[:, ~is_wide] = Grid.between(grids[2:], mean_levels).numbers(means)
     rows = np.zeros((batch, columns))
     rows[:, is_kept] = kept
     return rows
@@ -146,6 +145,11 @@ class _Reader:
             raise CodecError("splitfc expects as many bits as its header tells")
         self.place += count
         return self.bits[self.place - count : self.place]
+
+    def digits(self, rows: int, count: int, base: int) -> NDArray[np.int64]:
+        """Return the next digits (rows, count)."""
+        bits = self.take(rows * digit_bits(count, base))
+        return unpack_digits(bits, rows, count, base)
 
 
 def _counts(kept: int) -> list[int]:
@@ -197,31 +201,35 @@ def _ends(numbers: Array) -> tuple[float, float]:
 
 
 def _bits(levels: Levels, means: int, batch: int) -> int:
-    own = sum(digit_bits(batch, int(base)) for base in levels.own)
-    return own + digit_bits(means, levels.means)
+    bases, counts = np.unique(levels.own, return_counts=True)
+    sizes = [digit_bits(batch, base) for base in map(int, bases)]
+    return int(counts @ np.array(sizes, dtype=np.int64)) + digit_bits(
+        means, levels.means
+    )
 
 
 def _written(kept: Array, is_kept: NDArray[np.bool_], plan: _Plan) -> Bits:
-    grid = Grid.between(_ends(plan.means), plan.levels.means)
-    header = _HEADER.pack(len(kept), *plan.ends[:2], *grid)
+    outer = _ends(plan.means)
+    grid = Grid.between(outer, plan.levels.means)
+    ends = float(plan.ends.low), float(plan.ends.high)
+    header = _HEADER.pack(len(kept), *ends, *outer, grid.levels)
     sizes = np.concatenate([plan.levels.own - 1, plan.bounds.ravel()]).astype(np.uint8)
-    bounds = plan.ends.numbers(plan.bounds)
-    wide = [
-        pack_digits(
-            Grid.between(bounds[:, column], int(base)).nearest(kept[:, place]),
-            int(base),
-        )
-        for column, (place, base) in enumerate(
-            zip(np.flatnonzero(plan.is_wide), plan.levels.own, strict=True)
-        )
-    ]
     return np.concatenate(
         [
             np.unpackbits(np.frombuffer(header, dtype=np.uint8), bitorder="little"),
             is_kept.astype(np.uint8),
             plan.is_wide.astype(np.uint8),
             np.unpackbits(sizes, bitorder="little"),
-            *wide,
-            pack_digits(grid.nearest(plan.means), grid.levels),
+            *_own_digits(kept[:, plan.is_wide], plan),
+            pack_digits(grid.nearest(plan.means)[None], grid.levels),
         ]
     )
+
+
+def _own_digits(wide: Array, plan: _Plan) -> Iterator[Bits]:
+    """Return the wide columns, those of fewer levels first."""
+    bounds = plan.ends.numbers(plan.bounds)
+    for base in map(int, np.unique(plan.levels.own)):
+        own = np.flatnonzero(plan.levels.own == base)
+        grid = Grid.between(bounds[:, own], base)
+        yield pack_digits(grid.nearest(wide[:, own]).T, base)

@@ -29,6 +29,7 @@ from lightsplit.codecs.place_coding import (
     unpack_places,
 )
 from lightsplit.errors import CodecError
+from lightsplit.part_facts import PartFacts
 
 
 @CODECS.register("topk")
@@ -42,6 +43,13 @@ class TopK(Codec):
     """
 
     name = "topk"
+    facts = PartFacts(
+        source="common practice; Aji, Heafield 2017",
+        assumes="large values matter most",
+        client_cost="a search for the k largest; coding the places",
+        attacker="decodes places and values first; the places alone tell much",
+        status="faithful",
+    )
 
     def __init__(
         self,

@@ -25,6 +25,7 @@ from torch import Tensor
 from lightsplit.codecs import Code, Codec
 from lightsplit.errors import ConfigError
 from lightsplit.objectives.base import OBJECTIVES, ClientView, Objective
+from lightsplit.part_facts import PartFacts
 
 
 @OBJECTIVES.register("noise")
@@ -40,6 +41,13 @@ class Noise(Objective):
     """
 
     name = "noise"
+    facts = PartFacts(
+        source="Titcombe et al., 2021",
+        assumes="continuous codes, a row per sample",
+        client_cost="a random number for each value",
+        attacker="expectation over the noise; averages over releases of one sample",
+        status="faithful",
+    )
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from lightsplit.errors import CodecError
 from lightsplit.objectives.base import OBJECTIVES, ClientView, Objective
+from lightsplit.part_facts import PartFacts
 
 _LEAST = 1e-12  # below a square root, whose derivative at 0 is infinite
 
@@ -28,6 +29,13 @@ class NoPeek(Objective):
     """Makes activations say little about the distances between inputs."""
 
     name = "nopeek"
+    facts = PartFacts(
+        source="Vepakomma et al., ICDMW 2020",
+        assumes="inputs that are one tensor of numbers; batches of 32 or more",
+        client_cost="distances between all samples of a batch",
+        attacker="a server that sends false gradients overrides the term",
+        status="faithful",
+    )
 
     def forward(self, view: ClientView) -> Tensor:
         """Return the distance correlation of inputs and activations of one batch."""
