@@ -13,6 +13,7 @@ from lightsplit.seeding import scope
 
 SHAPE = (8, 4, 3)
 OPTIONS = {
+    "bottlenet": {"ratio": 4},
     "c3": {"ratio": 4},
     "fsq": {"values": 6, "levels": 5, "hidden": 7},
     "learned-1x1": {"ratio": 4},

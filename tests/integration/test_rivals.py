@@ -12,6 +12,8 @@ RUNS = [
     {"codec": "topk", "topology": "vanilla"},
     {"codec": "raw", "objective": ("nopeek:0.5", "noise")},
     {"objective": ("noise:kind=gaussian,bound=clip",), "topology": "vanilla"},
+    {"codec": "bottlenet", "channel": "awgn", "heads": "private"},
+    {"codec": "bottlenet", "channel": "erasure", "halve": True, "wire": "half"},
     {"codec": "splitfc", "reduction": 4.0},
     {"codec": "splitfc", "gradient_bits": 2.0, "topology": "vanilla", "wire": "half"},
     {"codec": "mask-sparse", "signed": True, "format": "code_gradient=int8"},

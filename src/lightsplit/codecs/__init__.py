@@ -17,6 +17,7 @@ from lightsplit.codecs.base import (
     refuse_joined,
     size_of,
 )
+from lightsplit.codecs.bottlenet import BottleNet
 from lightsplit.codecs.c3 import CircularConvolution
 from lightsplit.codecs.few_bits import FewBits, RoundingEncoder
 from lightsplit.codecs.fsq import FiniteScalarQuantisation
@@ -37,6 +38,7 @@ __all__ = [
     "CODECS",
     "OUTPUT_CODECS",
     "PROJECTIONS",
+    "BottleNet",
     "CircularConvolution",
     "Code",
     "Codec",
