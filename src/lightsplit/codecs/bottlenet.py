@@ -58,6 +58,7 @@ class BottleNet(Codec):
     """
 
     name = "bottlenet"
+    needs_map = True
     facts = PartFacts(
         source="Shao, Zhang, ICC workshops 2020 (BottleNet++)",
         assumes="an activation (C, H, W) behind a ReLU",

@@ -17,13 +17,14 @@ and the levels lie on both sides of zero, for the same number of bits.
 Zhou, Qu, Lyu, Cai, Ye: Mask-encoded sparsification, ECAI 2024.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from lightsplit.codecs.base import CODECS, Code, reduced_size
+from lightsplit.codecs.base import CODECS, Code
 from lightsplit.codecs.bit_packing import pack, packed_bytes, unpack
 from lightsplit.codecs.self_packed import (
     ReadingDecoder,
@@ -43,7 +44,8 @@ class MaskSparse(SelfPacked):
 
     Args:
         shape: shape of one activation.
-        ratio: values for each value that is kept whole; default: 100.
+        ratio: values for each value that is kept whole, of which a sample has at least
+            one; default: 100.
         seed: not used.
         mask_bits: bits of the mask for each value; default: 2.
         signed: whether activations may be negative; default: no.
@@ -69,7 +71,7 @@ class MaskSparse(SelfPacked):
     ) -> None:
         super().__init__(shape)
         self.check_options({"ratio": ratio, "mask_bits": mask_bits})
-        self.kept = reduced_size(self.activation_size, ratio)
+        self.kept = max(1, math.floor(self.activation_size / ratio))
         self.mask = Mask(mask_bits, is_signed=signed)
         self.packed_bits = mask_bits * self.activation_size + 32 * self.kept
         self.encoder = MaskEncoder(self.shape, self.kept, self.mask)
