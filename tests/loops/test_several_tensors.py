@@ -9,7 +9,9 @@ from torch import nn
 from lightsplit.codecs import CODECS
 from lightsplit.errors import ConfigError
 
-CARRYING = [name for name in CODECS.names() if name not in ("learned-1x1", "none")]
+OF_ONE_MAP = ("bottlenet", "learned-1x1")
+NOT_HERE = (*OF_ONE_MAP, "none", "mask-sparse")  # the last needs to be told of signs
+CARRYING = [name for name in CODECS.names() if name not in NOT_HERE]
 
 
 class Pair(nn.Module):

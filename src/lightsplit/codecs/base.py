@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from lightsplit.errors import CodecError, ConfigError
+from lightsplit.part_facts import PartFacts
 from lightsplit.registry import Registry, unknown_name
 
 
@@ -133,6 +134,7 @@ class Codec:
 
     Attributes:
         name: the registered name.
+        facts: what a user should know before choosing it.
         shape: shape of one activation, without the batch.
         code_size: differentiable values per sample.
         has_trained_lift: whether the server learns how to lift a code back.
@@ -146,6 +148,7 @@ class Codec:
     """
 
     name: str
+    facts: ClassVar[PartFacts] = PartFacts()
     encoder: Encoder
     decoder: Decoder
     fingerprint: str = ""
@@ -203,6 +206,10 @@ class Codec:
     def packed_samples(self, packed: Tensor) -> int:
         """Return how many samples the values of a packed code hold."""
         return packed.shape[0]
+
+    def samples(self, code: Code) -> int:
+        """Return how many samples a code is of."""
+        return len(code.values)
 
     def rows(self, code: Code) -> Tensor:
         """Return a code as one tensor with a row per sample.

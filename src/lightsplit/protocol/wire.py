@@ -77,10 +77,10 @@ class Wire:
         """Return the code that a message carries."""
         at = StepId(message.client, message.step, message.is_training)
         code = self.codec.unpack(self._read_forward(message.kind, at, message.code))
-        labels = message.labels
-        if labels is not None and len(labels) != len(code.values):
+        labels, samples = message.labels, self.codec.samples(code)
+        if labels is not None and len(labels) != samples:
             raise ProtocolError(
-                f"expected {len(code.values)} labels, one for each sample of the code, "
+                f"expected {samples} labels, one for each sample of the code, "
                 f"got {len(labels)}"
             )
         return code
@@ -190,6 +190,8 @@ class Wire:
         if codec is not None and codec.is_sample_wise:
             plain = codec.packed_layout(codec.packed_samples(written.values))
             self._check(kind, written, plain)
+        elif codec is not None and codec.packed_bits:  # its own bytes, in any format
+            plain = Layout.of(written)
         return self.formats.read(Stamp(kind, *at), written, plain)
 
     def _write_gradient(self, kind: str, at: StepId, gradient: Tensor) -> Code:

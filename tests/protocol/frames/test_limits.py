@@ -94,7 +94,7 @@ def test_vanilla(message, code, make_contract):
 @pytest.mark.parametrize("name", CODECS.names())
 def test_every_codec_meets_the_expectation_of_its_own_layout(name, make_contract):
     codec = CODECS.create(name, shape=(4, 4, 4))
-    message = CodeMessage(0, 0, codec.pack(codec.encoder(torch.randn(8, 4, 4, 4))))
+    message = CodeMessage(0, 0, codec.pack(codec.encoder(torch.rand(8, 4, 4, 4))))
     expectation = Expectation(make_contract(), codec.packed_layout)
     assert refusal(message, expectation) is None
     wrong = CodeMessage(0, 0, Code(message.code.values[..., :-1], message.code.side))
