@@ -83,9 +83,9 @@ def test_three_hospitals_train_on_their_folders(walk, pneumonia):
 def membranes(tmp_path):
     """Write pictures and masks of the form of the EM stack; the dark is membrane."""
     draw = np.random.default_rng(0)
-    for number in range(30):
-        mask = np.kron(draw.integers(0, 2, (4, 4)), np.ones((8, 8))).astype(np.uint8)
-        noise = draw.integers(0, 60, (32, 32)).astype(np.uint8)
+    for number in range(6):
+        mask = np.kron(draw.integers(0, 2, (8, 8)), np.ones((8, 8))).astype(np.uint8)
+        noise = draw.integers(0, 60, (64, 64)).astype(np.uint8)
         for kind, picture in (("label", mask * 255), ("image", mask * 150 + noise)):
             folder = tmp_path / "DATA" / "em-membranes" / kind
             folder.mkdir(parents=True, exist_ok=True)
