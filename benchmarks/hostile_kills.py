@@ -47,7 +47,7 @@ class Killer:
         stale: Drafts = set()  # drafts that earlier kills have left
         while self.goes_on:
             self._wait(run, folder, stale)
-            if not run.kill_server():
+            if run.are_clients_gone() or not run.kill_server():
                 return  # the run is over
             found = drafts(folder)
             self.kills += 1
@@ -65,10 +65,10 @@ class Killer:
             return
         round_end = run.steps() + 2 * len(run.names)
         wait_until(
-            lambda: run.steps() >= round_end or not run.is_serving(), _WRITING_SECONDS
+            lambda: run.steps() >= round_end or run.are_clients_gone(), _WRITING_SECONDS
         )
         wait_until(
-            lambda: bool(drafts(folder) - stale) or not run.is_serving(),
+            lambda: bool(drafts(folder) - stale) or run.are_clients_gone(),
             _WRITING_SECONDS,
             pause_seconds=0.0005,
         )
