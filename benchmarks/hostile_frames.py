@@ -25,15 +25,14 @@ from typing import Any
 
 import grpc
 
+from benchmarks.hostile_messages import predicting_frames, training_frames
 from benchmarks.hostile_run import (
     STRANGER,
     HostileRun,
     Size,
     open_channel,
-    predicting_frames,
     resident_bytes,
     running,
-    training_frames,
 )
 from lightsplit.errors import LightSplitError
 from lightsplit.protocol import OutputGradient

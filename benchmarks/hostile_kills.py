@@ -17,6 +17,7 @@ from benchmarks.hostile_run import HostileRun, Size, running, wait_until
 _EPOCHS = 40  # of one run: 240 steps
 _LONGEST_PAUSE_SECONDS = 3.0
 _WRITING_SECONDS = 30.0  # until a server that was resumed writes a checkpoint
+_GOING_SECONDS = 30.0  # until a server whose clients have left has gone too
 
 Drafts = set[tuple[str, int]]
 
@@ -47,7 +48,7 @@ class Killer:
         stale: Drafts = set()  # drafts that earlier kills have left
         while self.goes_on:
             self._wait(run, folder, stale)
-            if not run.kill_server():
+            if run.are_clients_gone() or not run.kill_server():
                 return  # the run is over
             found = drafts(folder)
             self.kills += 1
@@ -65,10 +66,10 @@ class Killer:
             return
         round_end = run.steps() + 2 * len(run.names)
         wait_until(
-            lambda: run.steps() >= round_end or not run.is_serving(), _WRITING_SECONDS
+            lambda: run.steps() >= round_end or run.are_clients_gone(), _WRITING_SECONDS
         )
         wait_until(
-            lambda: bool(drafts(folder) - stale) or not run.is_serving(),
+            lambda: bool(drafts(folder) - stale) or run.are_clients_gone(),
             _WRITING_SECONDS,
             pause_seconds=0.0005,
         )
@@ -77,21 +78,36 @@ class Killer:
 def kills(size: Size) -> dict[str, Any]:
     """Return how many kills there were, and how each run ended."""
     killer = Killer(size.kills, time.monotonic() + size.seconds)
-    runs = []
+    runs, asked_to_stop = [], 0
     while killer.goes_on:
         with running(epochs=_EPOCHS, forked=["server", "clients"]) as run:
             run.start_server()
             run.start_clients()
             killer.haunt(run)
+            asked_to_stop += _ask_to_stop(run)
             runs.append(run.outcome())
     return {
         "kills": killer.kills,
         "while_writing": killer.while_writing,
         "runs": len(runs),
+        "asked_to_stop": asked_to_stop,
         "bit_equal_runs": sum(one["is_bit_equal"] for one in runs),
         "stack_traces": sum(one["stack_traces"] for one in runs),
         "failed": [one for one in runs if not one["is_bit_equal"]],
     }
+
+
+def _ask_to_stop(run: HostileRun) -> bool:
+    """Stop a server that was killed after its clients had left.
+
+    When it is resumed, it waits for them.
+    """
+    if not run.are_clients_gone():
+        return False
+    if wait_until(lambda: not run.is_serving(), _GOING_SECONDS):
+        return False
+    run.terminate_server()
+    return True
 
 
 def drafts(folder: Path) -> Drafts:

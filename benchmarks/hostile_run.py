@@ -14,14 +14,10 @@ from typing import Any, NamedTuple
 
 import grpc
 from safetensors.torch import load_file
-from torch import arange, equal, full
+from torch import equal
 
 from benchmarks.hostile_forks import Fork
-from lightsplit.codecs import Code
 from lightsplit.experiments import build, from_settings
-from lightsplit.protocol import CodeMessage, Message, OutputGradient, Reply, Request
-from lightsplit.protocol.control import Hello, Ready, TurnDone
-from lightsplit.protocol.frames import to_frames
 from lightsplit.runtime import Secret
 from lightsplit.transports.certificates import CertificateFolder
 from lightsplit.transports.credentials import TlsFiles, channel_credentials
@@ -143,6 +139,10 @@ class HostileRun:
     def is_serving(self) -> bool:
         """Return whether the server runs."""
         return self.server is not None and self.server.poll() is None
+
+    def are_clients_gone(self) -> bool:
+        """Return whether every client has ended."""
+        return all(client.poll() is not None for client in self.clients.values())
 
     def server_descriptors(self) -> int:
         """Return how many descriptors the server has open; 0 if it has ended."""
@@ -270,52 +270,6 @@ def open_channel(run: HostileRun, name: str) -> grpc.Channel:
     return grpc.secure_channel(
         f"127.0.0.1:{run.port}", channel_credentials(files), options=own
     )
-
-
-class _CodeAskedError(Exception):
-    """A client wanted to send the code that is kept in ``request``."""
-
-    def __init__(self, request: Request) -> None:
-        super().__init__()
-        self.request = request
-
-
-def predicting_frames(run: HostileRun, name: str, samples: int = 24) -> list[bytes]:
-    """Return a valid greeting of ``name`` for predictions, and a valid code."""
-    job = build(from_settings({**run.settings, "test_limit": samples}))
-    client = job.trainer.clients[0]
-    client.index = run.names.index(name)
-    client.send = _keep
-    hello = Hello(
-        name, build(from_settings(run.settings)).contract.to_json(), "predict"
-    )
-    try:
-        inputs, _ = job.dataset.test.batch(arange(samples))
-        client.predict(inputs)
-    except _CodeAskedError as asked:
-        return [to_frames(hello)[0], to_frames(asked.request)[0]]
-    raise AssertionError("a prediction sends a code")
-
-
-def training_frames(run: HostileRun, name: str) -> list[bytes]:
-    """Return what ``name`` says in its first turn.
-
-    A greeting, that it is ready, a code, the code's gradient and a hand-off.
-    """
-    contract = build(from_settings(run.settings)).contract
-    index, rows = run.names.index(name), run.settings["batch_size"]
-    said: list[Message] = [
-        Hello(name, contract.to_json(), "train"),
-        Ready(2),
-        CodeMessage(index, 0, Code(full((rows, contract.code_size), 0.5))),
-        OutputGradient(index, 0, full((rows, *contract.output_shape), 1e-3)),
-        TurnDone(index, b"x" * 99),
-    ]
-    return [to_frames(message)[0] for message in said]
-
-
-def _keep(request: Request) -> Reply:
-    raise _CodeAskedError(request)
 
 
 def wait_until(
