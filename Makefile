@@ -2,6 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 .DEFAULT_GOAL := help
 
@@ -16,7 +17,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 setup: $(STAMP)  ## make .venv with the exact versions of constraints.txt
 
-demo: $(STAMP)  ## train codecs that hide and that do not on the embedded digits, audit, report
+demo: $(STAMP)  ## codecs that hide and that do not on the embedded digits: train, attack, advise
 	$(BIN)/python -m lightsplit demo
 
 test: check $(STAMP)  ## every check and every test
@@ -25,13 +26,17 @@ test: check $(STAMP)  ## every check and every test
 test-fast: $(STAMP)  ## the quick tests: no whole runs, no processes
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-check: $(STAMP)  ## formatting, lint, types, layers, generated code, length of files
+check: $(STAMP)  ## formatting, lint, types, layers, generated code, length of files, the site
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python proto/generate.py --check
 	$(BIN)/python benchmarks/longest_files.py
+	$(MKDOCS) --quiet --site-dir $(VENV)/checked-site
+
+docs: $(STAMP)  ## the documentation site, in build/site
+	$(MKDOCS)
 
 bench: $(STAMP)  ## speed as ratios within one run, JSON on standard output
 	$(BIN)/python -m benchmarks
@@ -39,4 +44,4 @@ bench: $(STAMP)  ## speed as ratios within one run, JSON on standard output
 proto: $(STAMP)  ## write the Python code of proto/lightsplit.proto
 	$(BIN)/python proto/generate.py
 
-.PHONY: help setup demo test test-fast check bench proto
+.PHONY: help setup demo test test-fast check docs bench proto

@@ -15,55 +15,19 @@ process, bit for bit.
 """
 
 import argparse
-import contextlib
 import json
-import random
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from benchmarks.hostile_crowd import crowd
 from benchmarks.hostile_frames import frames
+from benchmarks.hostile_kills import kills
 from benchmarks.hostile_predictions import predictions
-from benchmarks.hostile_run import WHOLE, Size, running, wait_until
+from benchmarks.hostile_run import WHOLE, Size
 from benchmarks.hostile_soak import soak
 
 QUICK = Size(100, 10.0, 2, 20, 10, 3)
-
-
-def kills(size: Size) -> dict[str, Any]:
-    """Kill the server again and again; every third time while it writes."""
-    chance = random.Random(1)  # noqa: S311  the same pauses every time
-    deadline = time.monotonic() + size.seconds
-    with running(epochs=40) as run:
-        run.start_server()
-        run.start_clients()
-        folder = run.folder / "server" / "checkpoint"
-        done = writing = 0
-        stale: set[tuple[str, int]] = set()  # drafts that earlier kills have left
-        while done < size.kills and time.monotonic() < deadline:
-            if done % 3 == 0:
-                wait_until(lambda old=stale: bool(_drafts(folder) - old), 20)  # type: ignore[misc]
-            else:
-                time.sleep(chance.uniform(0.0, 3.0))
-            if not run.kill_server():
-                break  # the run is over
-            done += 1
-            found = _drafts(folder)
-            writing += bool(found - stale)
-            stale = found
-            run.start_server()
-        return {"kills": done, "while_writing": writing, **run.outcome()}
-
-
-def _drafts(folder: Path) -> set[tuple[str, int]]:
-    """Return checkpoints that are half written, with the time of their last change."""
-    found = set()
-    for draft in folder.glob("*.tmp"):
-        with contextlib.suppress(FileNotFoundError):  # it is whole now
-            found.add((draft.name, draft.stat().st_ctime_ns))
-    return found
 
 
 PARTS: dict[str, Callable[[Size], dict[str, Any]]] = {
@@ -94,10 +58,12 @@ def main() -> None:
     parser.add_argument("--part", choices=PARTS, help="only this; default: all")
     parser.add_argument("--seconds", type=float, help="at most so long for each part")
     parser.add_argument("--clients", type=int, help="of the soak; default: 50")
+    parser.add_argument("--kills", type=int, help="of the server; default: 100")
     asked = parser.parse_args()
     size = QUICK if asked.quick else WHOLE
     size = size._replace(
         seconds=asked.seconds or size.seconds,
+        kills=asked.kills or size.kills,
         soak_clients=asked.clients or size.soak_clients,
     )
     print(json.dumps(measure(size, [asked.part] if asked.part else [*PARTS]), indent=2))

@@ -11,12 +11,12 @@ from typing import Any
 
 import grpc
 
+from benchmarks.hostile_messages import predicting_frames
 from benchmarks.hostile_run import (
     NAMES,
     HostileRun,
     Size,
     open_channel,
-    predicting_frames,
     running,
     wait_until,
 )

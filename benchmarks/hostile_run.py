@@ -1,24 +1,23 @@
 """A served run in processes of its own, which the hostile benchmark attacks."""
 
 import contextlib
+import os
 import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import grpc
 from safetensors.torch import load_file
-from torch import arange, equal
+from torch import equal
 
+from benchmarks.hostile_forks import Fork
 from lightsplit.experiments import build, from_settings
-from lightsplit.protocol import Reply, Request
-from lightsplit.protocol.control import Hello
-from lightsplit.protocol.frames import to_frames
 from lightsplit.runtime import Secret
 from lightsplit.transports.certificates import CertificateFolder
 from lightsplit.transports.credentials import TlsFiles, channel_credentials
@@ -26,7 +25,8 @@ from lightsplit.transports.sealing import SealingKey
 
 NAMES = ("alice", "bob", "carol")
 STRANGER = "mallory"
-PATIENCE_SECONDS = 180.0
+PATIENCE_SECONDS = 600.0
+Process = subprocess.Popen[bytes] | Fork
 _COMMAND = str(Path(sys.executable).with_name("lightsplit"))
 
 
@@ -52,6 +52,9 @@ class HostileRun:
         epochs: of the honest run; each has two steps per client.
         names: of the honest clients.
         checkpoint_every: so many steps.
+        forked: "clients", "server" or both: whose commands are forks of one process,
+            which saves memory and time.
+        turn_seconds: most of one turn; 0 is the server's own rule.
     """
 
     def __init__(
@@ -61,10 +64,14 @@ class HostileRun:
         epochs: int,
         names: Sequence[str] = NAMES,
         checkpoint_every: int = 1,
+        forked: Collection[str] = (),
+        turn_seconds: float = 0,
     ) -> None:
         self.folder = folder
         self.names = names
         self.checkpoint_every = checkpoint_every
+        self.forked = forked
+        self.turn_seconds = turn_seconds
         self.settings: dict[str, Any] = {
             "clients": len(names),
             "train_limit": 32 * len(names),
@@ -81,8 +88,8 @@ class HostileRun:
         SealingKey.generate().save(folder / "clients.key")
         Secret(0).save(folder / "seed.secret")
         self.port = 0
-        self.server: subprocess.Popen[bytes] | None = None
-        self.clients: dict[str, subprocess.Popen[bytes]] = {}
+        self.server: Process | None = None
+        self.clients: dict[str, Process] = {}
         self._starts = 0
 
     def start_server(self) -> int:
@@ -95,24 +102,26 @@ class HostileRun:
         names = [part for name in self.names for part in ("--client", name)]
         address = ["--address", f"127.0.0.1:{self.port}"]
         tls = ["--certs", str(self.certificates.path), "--checkpoint-every"]
-        tls.append(str(self.checkpoint_every))
+        tls += [str(self.checkpoint_every), "--turn-timeout-seconds"]
+        tls.append(str(self.turn_seconds))
         self.server = self._start(
             self.server_log, "serve", *source, *address, *tls, *names
         )
-        wait_until(lambda: "listening on port" in self.server_text)
+        wait_until(
+            lambda: "listening on port" in self.server_text or not self.is_serving()
+        )
         found = re.search(r"listening on port (\d+)", self.server_text)
         self.port = int(found[1]) if found else 0
         return self.server.pid
 
-    def start_clients(self) -> None:
-        """Start the honest clients."""
-        for name in self.names:
+    def start_clients(self, names: Iterable[str] = ()) -> None:
+        """Start the honest clients, or some of them."""
+        for name in names or self.names:
             state = ["--state", str(self.folder / name), "--name", name]
             secrets = ["--key", str(self.folder / "clients.key")]
             secrets += ["--secret", str(self.folder / "seed.secret")]
             line = ["--address", f"127.0.0.1:{self.port}"]
             line += ["--certs", str(self.certificates.path)]
-            line += ["--give-up-seconds", "120"]
             self.clients[name] = self._start(
                 f"{name}.log", "join", *self._flags(), *state, *secrets, *line
             )
@@ -130,6 +139,18 @@ class HostileRun:
     def is_serving(self) -> bool:
         """Return whether the server runs."""
         return self.server is not None and self.server.poll() is None
+
+    def are_clients_gone(self) -> bool:
+        """Return whether every client has ended."""
+        return all(client.poll() is not None for client in self.clients.values())
+
+    def server_descriptors(self) -> int:
+        """Return how many descriptors the server has open; 0 if it has ended."""
+        if self.server is None:
+            return 0
+        with contextlib.suppress(FileNotFoundError):
+            return len(os.listdir(f"/proc/{self.server.pid}/fd"))
+        return 0
 
     def steps(self) -> int:
         """Return the step of the newest checkpoint."""
@@ -153,28 +174,31 @@ class HostileRun:
     def outcome(self) -> dict[str, Any]:
         """Wait for the end and say how everybody ended."""
         codes = self.wait()
+        is_whole = not any(codes.values())
         return {
-            "exit_codes": codes,
+            "exit_codes": codes,  # None: it had to be ended
             "stack_traces": self.stack_traces(),
-            "is_bit_equal": not any(codes) and self.is_equal_to_one_process(),
-            "last_words": self._last_words() if any(codes) else {},
+            "is_bit_equal": is_whole and self.is_equal_to_one_process(),
+            "server_said": self.server_text[-600:],
+            "clients_said": {} if is_whole else self._last_words(),
         }
 
     def _last_words(self) -> dict[str, str]:
-        """Return the end of each log, for a run that has failed."""
-        logs = sorted(self.folder.glob("*.log"))
-        return {log.stem: log.read_text()[-600:] for log in logs}
+        """Return the end of each client's log, for a run that has failed."""
+        logs = {name: self.folder / f"{name}.log" for name in self.names}
+        return {name: log.read_text()[-600:] for name, log in logs.items()}
 
     def stack_traces(self) -> int:
         """Return how many stack traces there are in all logs."""
         logs = self.folder.glob("*.log")
         return sum(log.read_text().count("Traceback") for log in logs)
 
-    def wait(self) -> list[int]:
-        """Return the exit codes of the clients and the server."""
+    def wait(self) -> dict[str, int | None]:
+        """Return the exit codes; None for whatever does not end in time."""
         assert self.server is not None  # noqa: S101  it was started
-        ended = [*self.clients.values(), self.server]
-        return [process.wait(PATIENCE_SECONDS) for process in ended]
+        processes = {**self.clients, "server": self.server}
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        return {name: _ended(one, deadline) for name, one in processes.items()}
 
     def close(self) -> None:
         """End everything that still runs."""
@@ -199,7 +223,10 @@ class HostileRun:
             for part in (f"--{name.replace('_', '-')}", str(value))
         ]
 
-    def _start(self, log: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def _start(self, log: str, *arguments: str) -> Process:
+        whose = "server" if arguments[0] == "serve" else "clients"
+        if whose in self.forked:
+            return Fork([*arguments], self.folder / log)
         with (self.folder / log).open("wb") as file:
             return subprocess.Popen(  # noqa: S603  our own command
                 [_COMMAND, *arguments], stdout=file, stderr=subprocess.STDOUT
@@ -208,7 +235,12 @@ class HostileRun:
 
 @contextlib.contextmanager
 def running(
-    *, epochs: int, names: Sequence[str] = NAMES, checkpoint_every: int = 1
+    *,
+    epochs: int,
+    names: Sequence[str] = NAMES,
+    checkpoint_every: int = 1,
+    forked: Collection[str] = (),
+    turn_seconds: float = 0,
 ) -> Iterator[HostileRun]:
     """Yield a run that is not started, and end what it started."""
     with tempfile.TemporaryDirectory() as folder:
@@ -217,11 +249,18 @@ def running(
             epochs=epochs,
             names=names,
             checkpoint_every=checkpoint_every,
+            forked=forked,
+            turn_seconds=turn_seconds,
         )
         try:
             yield run
         finally:
             run.close()
+
+
+def _ended(process: Process, deadline: float) -> int | None:
+    wait_until(lambda: process.poll() is not None, deadline - time.monotonic())
+    return process.poll()
 
 
 def open_channel(run: HostileRun, name: str) -> grpc.Channel:
@@ -233,44 +272,18 @@ def open_channel(run: HostileRun, name: str) -> grpc.Channel:
     )
 
 
-class _CodeAskedError(Exception):
-    """A client wanted to send the code that is kept in ``request``."""
-
-    def __init__(self, request: Request) -> None:
-        super().__init__()
-        self.request = request
-
-
-def predicting_frames(run: HostileRun, name: str, samples: int = 24) -> list[bytes]:
-    """Return a valid greeting of ``name`` for predictions, and a valid code."""
-    job = build(from_settings({**run.settings, "test_limit": samples}))
-    client = job.trainer.clients[0]
-    client.index = run.names.index(name)
-    client.send = _keep
-    hello = Hello(
-        name, build(from_settings(run.settings)).contract.to_json(), "predict"
-    )
-    try:
-        inputs, _ = job.dataset.test.batch(arange(samples))
-        client.predict(inputs)
-    except _CodeAskedError as asked:
-        return [to_frames(hello)[0], to_frames(asked.request)[0]]
-    raise AssertionError("a prediction sends a code")
-
-
-def _keep(request: Request) -> Reply:
-    raise _CodeAskedError(request)
-
-
 def wait_until(
-    condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS
+    condition: Callable[[], bool],
+    seconds: float = PATIENCE_SECONDS,
+    *,
+    pause_seconds: float = 0.005,
 ) -> bool:
     """Return whether ``condition`` came true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.005)
+        time.sleep(pause_seconds)
     return True
 
 

@@ -44,7 +44,7 @@ from lightsplit.objectives import (
     within_class_compaction,
 )
 from lightsplit.protocol import Wire
-from lightsplit.runs import Schedule, evaluate
+from lightsplit.runs import Callback, RunStart, Schedule, evaluate, scalars
 from lightsplit.runtime import (
     Client,
     ClientModel,
@@ -70,6 +70,7 @@ make_objective = OBJECTIVES.create
 
 __all__ = [
     "ByteMeter",
+    "Callback",
     "Client",
     "ClientModel",
     "ClientSide",
@@ -78,6 +79,7 @@ __all__ = [
     "Host",
     "LightSplitError",
     "Objective",
+    "RunStart",
     "Schedule",
     "Secret",
     "Server",
@@ -97,6 +99,7 @@ __all__ = [
     "make_codec",
     "make_objective",
     "merge",
+    "scalars",
     "split",
     "through",
     "verify",

@@ -8,8 +8,10 @@
     lightsplit[text]           saved Hugging Face datasets of an owner
     lightsplit[export]         models as ONNX
     lightsplit[ray]            sweeps on a Ray cluster
+    lightsplit[devices]        a backbone on several accelerators
     lightsplit[metrics]        metrics of a server for Prometheus
-    lightsplit[tensorboard]    scalars of a run for TensorBoard
+    lightsplit[tensorboard]    figures of a run for TensorBoard
+    lightsplit[mlflow]         settings and figures of a run for MLflow
 
 Importing a module of LightSplit imports none of these libraries. The functions that use
 one ask for it here, so that an error about a missing one shows how to install it.
@@ -36,8 +38,14 @@ EXTRAS = {
     "text": {"datasets": "datasets"},
     "export": {"onnxscript": "onnxscript", "onnxruntime": "onnxruntime"},
     "ray": {"ray": "Ray"},
+    "devices": {"accelerate": "accelerate"},
     "metrics": {"prometheus_client": "prometheus-client"},
     "tensorboard": {"tensorboard": "TensorBoard"},
+    "mlflow": {
+        "mlflow": "mlflow-skinny",
+        "sqlalchemy": "SQLAlchemy",
+        "alembic": "Alembic",
+    },
 }
 
 

@@ -62,6 +62,17 @@ def batch_size(nest: Any) -> int:
     raise DataError(f"expected a batch of tensors, got {type(nest).__name__}")
 
 
+def part_of(nest: Any, rows: slice) -> Any:
+    """Return some samples of a batch."""
+    return map_tensors(lambda one: one[rows], nest)
+
+
+def batches_of(nest: Any, size: int) -> Iterator[Any]:
+    """Yield a batch in parts of ``size`` samples; the last may have fewer."""
+    for start in range(0, batch_size(nest), size):
+        yield part_of(nest, slice(start, start + size))
+
+
 def repeated(nest: Any, rows: int) -> Any:
     """Return a batch with its samples repeated to ``rows`` rows."""
 

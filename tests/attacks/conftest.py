@@ -284,3 +284,9 @@ def in_training():
         return InTraining(job, knowledge, noise, targets)
 
     return begin
+
+
+@pytest.fixture(scope="session")
+def attack_contract():
+    """Return what makes a contract for a codec."""
+    return contract_for

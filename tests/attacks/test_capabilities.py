@@ -40,6 +40,7 @@ OPTIONS = {
         *("main_iterations", "inner_iterations", "carry_over"),
         *("lr", "variation", "magnitude"),
     },
+    "row-inversion": {"steps", "lr"},
     "transcript-decoder": {*DECODER, "releases"},
     "whitebox": {"steps", "most_steps", "lr", "tv"},
 }

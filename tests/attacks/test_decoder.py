@@ -101,9 +101,10 @@ def test_only_the_full_budget_is_thorough_by_itself(scene):
 
 def test_a_gain_of_more_than_a_hundredth_shows_that_it_had_not_converged(scene):
     attack = equip(DecoderAttack, scene().knowledge)
-    first = TrainedDecoder(None, 0.5, 10, 0.0)
+    network = equip(DecoderAttack, scene().knowledge, steps=1, most_steps=1).train()[0]
+    first = TrainedDecoder(network, 0.5, 10, 0.0)
     for doubled, converged in ((0.505, True), (0.515, False)):
-        second = TrainedDecoder(torch.nn.Identity(), doubled, 20, 0.0)
+        second = TrainedDecoder(network, doubled, 20, 0.0)
         assert attack._better(first, second) is second
         assert attack.converged is converged
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lightsplit.attacks import Pairs
-from lightsplit.attacks.decoder_networks import build_decoder
+from lightsplit.attacks.decoder_networks import build_image_decoder
 
 
 def weights(network):
@@ -20,7 +20,7 @@ def test_it_takes_codes_and_images_of_any_size(code, image):
     pairs = Pairs(
         torch.randn(12, *code), torch.randn(12, *code), torch.rand(12, *image)
     )
-    network = build_decoder(pairs, width=4, blocks=1, seed=0)
+    network = build_image_decoder(pairs, width=4, blocks=1, seed=0)
     images = network(pairs.codes)
     assert images.shape == pairs.images.shape
     assert ((images >= 0) & (images <= 1)).all()
@@ -31,7 +31,7 @@ def test_a_flat_code_is_read_through_the_estimated_activation(activation):
     pairs = Pairs(
         torch.randn(12, 6), torch.randn(12, *activation), torch.rand(12, 1, 8, 8)
     )
-    network = build_decoder(pairs, width=4, blocks=1, seed=0)
+    network = build_image_decoder(pairs, width=4, blocks=1, seed=0)
     is_a_map = len(activation) == 3
     assert (network.stem.lift is not None) == is_a_map
     assert network(pairs.codes).shape == pairs.images.shape
@@ -42,7 +42,9 @@ def test_a_map_and_a_flat_code_of_as_many_values_have_the_same_capacity():
     activations = torch.randn(12, 20, 12, 12)
     sizes = [
         weights(
-            build_decoder(Pairs(codes, activations, images), width=32, blocks=1, seed=0)
+            build_image_decoder(
+                Pairs(codes, activations, images), width=32, blocks=1, seed=0
+            )
         )
         for codes in (flat, flat.view(12, 2, 12, 12))
     ]

@@ -172,3 +172,8 @@ def test_a_fold_is_left_out_exactly(count):
         direct = fit_linear(codes[kept], targets[kept], ridge=1e-3)
         torch.testing.assert_close(system.solve(1e-3).weight, direct.weight)
         torch.testing.assert_close(system.code_mean, direct.code_mean)
+
+
+def test_one_pair_that_is_kept_out_explains_nothing():
+    codes, targets = torch.randn(11, 3), torch.randn(11, 4)
+    assert explained_share(codes, targets) == 0

@@ -100,7 +100,8 @@ def test_a_codec_that_mixes_samples_has_no_row_per_image():
 
 def test_a_view_has_fields_for_the_servers_knowledge_only():
     names = {field.name for field in fields(ServerView)}
-    assert names == {"exchanges", "weights", "contract", "wire"}
+    server = {"exchanges", "weights", "contract", "wire"}
+    assert names == server | {"attacked_steps"}  # which of its codes, no more
 
 
 @pytest.mark.parametrize("form", ["fp16", "bf16", "int8", "int4"])

@@ -29,7 +29,7 @@ def walk(value):
 
 def test_codes_are_the_heads_of_the_targets_in_order(victim_of):
     victim = victim_of()
-    client = true_client(victim)
+    client = true_client(victim.side, victim.job.experiment)
     seen = observe(victim, training_samples=40, seed=0)
     torch.testing.assert_close(seen.view.codes, client(victim.targets.images))
 

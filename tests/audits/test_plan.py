@@ -103,15 +103,17 @@ def test_all_leaves_out_attacks_that_cannot_be_built_for_the_run(trained):
     job = restore(trained(dataset="digits", cut="l1"))
     flat = replace(job.contract, activation_shape=(1024,))
     options = AuditOptions(attacks=("all",))
-    built = {one.attack.name for one in suited(plan(options), options, job)}
-    left = suited(plan(options), options, replace(job, contract=flat))
+    task = job.experiment.make_task()
+    whole = suited(plan(options), options, task, job.contract)
+    built = {one.attack.name for one in whole}
+    left = suited(plan(options), options, task, flat)
     gone = built - {one.attack.name for one in left}
     assert gone == {"sdar", "fora", "fora-reference"}
 
 
 def test_an_attack_that_was_named_says_why_it_cannot_be_built(trained):
     job = restore(trained())
-    flat = replace(job, contract=replace(job.contract, activation_shape=(1024,)))
-    options = AuditOptions(attacks=("sdar",))
+    flat = replace(job.contract, activation_shape=(1024,))
+    task, options = job.experiment.make_task(), AuditOptions(attacks=("sdar",))
     with pytest.raises(AuditError, match=r"got \(1024,\); choose an earlier cut"):
-        suited(plan(options), options, flat)
+        suited(plan(options), options, task, flat)

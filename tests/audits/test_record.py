@@ -117,3 +117,10 @@ def test_an_audit_is_not_made_again_unless_something_else_is_asked(asked, is_the
     record = {"audit": [entry(name) for name in names]}
     options = AuditOptions(**{"attacks": ("linear",), **asked})
     assert is_audited(record, options) is is_there
+
+
+def test_a_run_that_sent_nothing_needs_no_audit():
+    record = {"experiment": {"codec": {"name": "none"}}}
+    assert is_audited(record, AuditOptions(attacks=("linear",)))
+    record = {"experiment": {"codec": {"name": "raw"}}}
+    assert not is_audited(record, AuditOptions(attacks=("linear",)))

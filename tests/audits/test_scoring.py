@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from lightsplit.attacks import ATTACKS, LabelledImages, LabelScore, equip
+from lightsplit.attacks import ATTACKS, LabelScore, equip
 from lightsplit.attacks.knowledge import Knowledge
 from lightsplit.audits.scoring import (
     Judge,
@@ -11,13 +11,14 @@ from lightsplit.audits.scoring import (
     lpips_weights,
 )
 from lightsplit.errors import LightSplitError
+from lightsplit.truths import ImageTruth
 
 
 @pytest.fixture
 def judge():
     torch.manual_seed(0)
     images = torch.rand(20, 1, 8, 8)
-    return Judge(LabelledImages(images, torch.zeros(20, dtype=torch.int64)))
+    return Judge(ImageTruth((1, 8, 8)), images, torch.zeros(20, dtype=torch.int64))
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def attack():
 
 
 def test_a_perfect_reconstruction_scores_perfectly(judge):
-    figures = judge.score(judge.originals.images)
+    figures = judge.score(judge.originals)
     assert figures["ssim"]["mean"] == pytest.approx(1)
     assert figures["mse"]["mean"] == 0
     assert figures["reidentification"]["mean"] == 1
@@ -34,16 +35,16 @@ def test_a_perfect_reconstruction_scores_perfectly(judge):
 
 
 def test_lpips_is_left_out_without_its_weights(judge):
-    assert "lpips" not in judge.score(judge.originals.images)
+    assert "lpips" not in judge.score(judge.originals)
 
 
 def test_an_attack_with_too_few_images_is_refused(judge):
     with pytest.raises(LightSplitError):
-        judge.score(judge.originals.images[:5])
+        judge.score(judge.originals[:5])
 
 
 def test_a_fingerprint_tells_any_two_results_apart(judge):
-    images = judge.originals.images
+    images = judge.originals
     other = images.clone()
     other[3, 0, 0, 0] += 1e-6
     assert fingerprint(images) == fingerprint(images.clone())

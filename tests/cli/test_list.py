@@ -48,3 +48,13 @@ def test_no_word_about_an_attack_is_cut_off(lightsplit, monkeypatch, width):
     shown = lightsplit("list", "attacks").stdout
     assert "…" not in shown
     assert "substitute" in shown
+
+
+@pytest.mark.parametrize("kind", ["codecs", "objectives"])
+def test_a_part_is_listed_with_its_source_costs_and_status(lightsplit, kind):
+    columns = {"source", "assumes", "costs the client", "adaptive attacker", "status"}
+    for name, facts in json.loads(lightsplit("list", kind, "--json").stdout).items():
+        assert facts.keys() == {"what it is"} | columns
+        if not KINDS[kind].is_plug_in(name):
+            assert "–" not in facts.values(), name
+            assert facts["status"] in ("ours", "faithful", "adapted")

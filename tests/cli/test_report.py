@@ -55,25 +55,6 @@ def test_runs_are_compared_in_one_table(lightsplit, two_runs):
     assert entries[0]["of_raw"] == 1
 
 
-def test_tensorboard_gets_every_evaluation(lightsplit, quick, tmp_path):
-    event_file = pytest.importorskip(
-        "tensorboard.backend.event_processing.event_file_loader"
-    )
-    out = ["--out", tmp_path / "run", "--json", "--tensorboard"]
-    record = json.loads(lightsplit("train", *quick, *out).stdout)
-    (file,) = (tmp_path / "run" / "tensorboard").iterdir()
-    loader = event_file.LegacyEventFileLoader(str(file))
-    values = {
-        (value.tag, event.step): value
-        for event in loader.Load()
-        for value in event.summary.value
-    }
-    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    steps = [json.loads(line)["step"] for line in lines]
-    assert {step for tag, step in values if tag == "test/accuracy"} == set(steps)
-    assert ("bytes/total", record["steps"]) in values
-
-
 def test_a_run_that_is_repeated_is_compared_once(lightsplit, two_runs, tmp_path):
     again = shutil.copytree(two_runs / "raw", tmp_path / "again")
     shown = lightsplit("compare", two_runs / "raw", again)

@@ -42,3 +42,15 @@ def test_a_turn_that_cannot_be_is_refused(check, grant, text):
 def test_a_whole_epoch_is_the_clients_own(check):
     with pytest.raises(ProtocolError, match="at most 4 steps, got 5"):
         check(Grant(1, 5, 0), turn_steps=0)
+
+
+def test_phases_are_those_of_codes_that_are_sent_once(check):
+    once = {"release": "once"}
+    check(Grant(1, 2, 0, phase="local"), **once)
+    check(Grant(1, 4, 0, phase="release"), **once)
+    with pytest.raises(ProtocolError, match="at most 4 steps, got 5"):
+        check(Grant(1, 5, 0, phase="release"), **once)
+    with pytest.raises(ProtocolError, match="phase train, got 'release'"):
+        check(Grant(1, 2, 0, phase="release"))
+    with pytest.raises(ProtocolError, match="phase local or release or train, got ''"):
+        check(Grant(1, 2, 0, phase=""), **once)

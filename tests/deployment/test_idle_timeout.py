@@ -30,3 +30,12 @@ def test_only_clients_that_wait_for_too_long_are_named():
     idle.start(slow)  # a new wait counts from its own start
     assert idle.expired() == []
     assert IdleTimeout(0.02).expired() == []
+
+
+def test_a_client_that_makes_several_moves_has_the_time_of_all_of_them():
+    idle, peer = IdleTimeout(0.0), make_peer()
+    idle.start(peer)
+    assert idle.expired() == [peer]
+    patient = IdleTimeout(60.0)
+    patient.start(peer, moves=3)
+    assert patient._deadlines[peer] - time.monotonic() > 120

@@ -11,8 +11,8 @@ from lightsplit.protocol import CodeMessage
 @pytest.fixture
 def log(net):
     server = net.CountingServer()
-    log = TurnLog("output_gradient")
-    return log, server, lambda message: log.answer(message, 5, server.answer)
+    log, kinds = TurnLog(), ("code", "output_gradient")
+    return log, server, lambda message: log.answer(message, kinds, 5, server.answer)
 
 
 def test_a_message_that_is_sent_again_gets_the_answer_it_got(log, net):
@@ -63,11 +63,11 @@ def test_a_refused_step_is_not_remembered(log, net):
 
 
 def test_a_log_counts_the_samples_of_whole_steps(net):
-    log = TurnLog("code")
+    log = TurnLog()
     server = net.CountingServer()
     message = CodeMessage(0, 0, net.code(0, 0).code, torch.zeros(2, dtype=torch.int64))
-    log.answer(message, 0, server.answer)
-    log.answer(message, 0, server.answer)
+    log.answer(message, ("code",), 0, server.answer)
+    log.answer(message, ("code",), 0, server.answer)
     assert (log.done, log.samples) == (1, 2)
     log.clear()
     assert (log.done, log.samples, log.is_empty) == (0, 0, True)

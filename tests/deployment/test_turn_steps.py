@@ -80,3 +80,13 @@ def test_the_guards_collector_sees_every_message(net):
     steps.answer(WORK, PACE, net.code(0, 5))
     steps.answer(WORK, PACE, net.gradient(0, 5))
     assert guard.seen == ["code", "output_gradient"]
+
+
+@pytest.mark.parametrize(
+    ("phase", "expected"),
+    [("local", "no message"), ("release", "release"), ("train", "recall or output")],
+)
+def test_a_message_of_another_phase_is_refused(phase, expected, net):
+    steps = TurnSteps(net.CountingServer(), net.make_contract(release="once"))
+    with pytest.raises(ProtocolError, match=f"expected {expected}.*, got code"):
+        steps.answer(WORK, Pace(5, 2, 10, 40, phase), net.code(0, 5))

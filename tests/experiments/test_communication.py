@@ -15,6 +15,7 @@ RUNS = {
     "trained lift": {"codec": "lightsplit-l", "hidden": 16},
     "uniform": {"projection": "uniform"},
     "topk": {"codec": "topk"},
+    "topk in int8": {"codec": "topk", "format": "int8"},
     "learned": {"codec": "learned-1x1"},
     "private heads": {"heads": "private", "epochs": 2},
     "vanilla": {"topology": "vanilla"},

@@ -25,7 +25,7 @@ def test_open_options_of_the_codec_are_filled_in(codec):
     options = from_settings({"codec": codec}).codec.options
     projects = codec in ("lightsplit-f", "lightsplit-l")
     few_bits = codec in ("lightsplit-b", "fsq")
-    usual = {"raw": 1, "none": None}.get(codec, 8)
+    usual = {"raw": 1, "none": None, "splitfc": None, "mask-sparse": 100}.get(codec, 8)
     assert options.get("ratio") == (None if few_bits else usual)
     assert options.get("projection") == ("haar" if projects else None)
     assert options.get("scale") == ("orthonormal" if projects else None)

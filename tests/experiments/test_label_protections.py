@@ -5,10 +5,13 @@ import torch
 
 from lightsplit.attacks import silent
 from lightsplit.audits import AuditOptions, audit
+from lightsplit.audits.owner import Owner
 from lightsplit.data import OwnSamples
 from lightsplit.data.shifted_labels import ShiftedLabels
 from lightsplit.errors import ConfigError, DataError
-from lightsplit.experiments import build, from_settings, run
+from lightsplit.experiments import build, from_settings, pieces, run
+from lightsplit.experiments.client_data import find_data
+from lightsplit.experiments.cuts import make_cuts
 from lightsplit.experiments.label_protections import with_drawn_labels
 from lightsplit.experiments.labels import method
 from lightsplit.protections.label_dp import kept
@@ -115,6 +118,10 @@ def test_epsilon_is_in_the_record_the_certificate_and_the_label(tmp_path, small)
         ),
         ({"protect_labels": "max-norm", "gradients": "none"}, "no gradient is sent"),
         ({"protect_labels": "max-norm", "codec": "none"}, "nothing is sent"),
+        (
+            {"protect_labels": "max-norm", "release": "once", "local_epochs": 1},
+            "does not work on codes that are sent once",
+        ),
     ],
 )
 def test_a_protection_is_refused_where_it_makes_no_sense(settings, reason):
@@ -130,6 +137,36 @@ def test_an_audit_scores_by_the_true_labels_and_trains_on_the_drawn_ones(tmp_pat
     entries = audit(folder, options, watch=lambda _title: silent)
     (entry,) = [e for e in entries if e.get("message") == "output_gradient"]
     assert entry["metrics"]["matched_accuracy"]["mean"] < kept(1.0, 10) + 0.1
+
+
+def test_a_client_that_sends_codes_once_trains_on_the_drawn_labels_only(small):
+    once = {"release": "once", "local_epochs": 1, "codec": "lightsplit-b", "epochs": 1}
+    job = build(small(label_dp=1.0, clients=1, **once))
+    (client,), seen = job.trainer.clients, []
+    loss = client.loss
+
+    def look(output, labels):
+        if client.model.training:  # tests have true labels
+            seen.append(labels)
+        return loss(output, labels)
+
+    client.loss = look
+    for _ in job.trainer.run():
+        pass
+    held = job.held[0]
+    drawn, truth = job.shares[0].samples.labels[held], job.dataset.train.labels[held]
+    told = torch.cat(seen).bincount(minlength=10)
+    assert torch.equal(told, 2 * drawn.bincount(minlength=10))  # alone, then recalled
+    assert not torch.equal(drawn, truth)
+
+
+def test_an_owners_audit_knows_the_true_labels_of_what_was_sent(small, tmp_path):
+    experiment, secret = small(label_dp=0.5), Secret(3)
+    cuts = make_cuts(experiment, pieces.load_parts(experiment))
+    owner = Owner(tmp_path, experiment, cuts, find_data(experiment, secret), (), 1)
+    truth = pieces.load_dataset(experiment).train.labels[owner.batches.rows(2)]
+    assert torch.equal(owner.true_labels(2), truth)
+    assert not torch.equal(owner.batch(2)[1], truth)
 
 
 def test_vanilla_clients_send_drawn_labels():

@@ -1,6 +1,7 @@
 """The figures of record.json, compared with the shapes at the cuts."""
 
 import json
+import math
 from itertools import pairwise
 from pathlib import Path
 
@@ -65,17 +66,36 @@ def test_parameters_are_those_of_the_model_and_its_codec(finished, topology):
     }
 
 
+def code_bytes(codec, k, rows):
+    """The bytes of the code of a batch, by the formula of each codec."""
+    if codec in ("lightsplit-b", "fsq"):
+        return 2 * rows
+    if codec in ("topk", "randtopk"):
+        return 4 * k * rows + math.ceil(rows * math.log2(math.comb(D, k)) / 8)
+    if codec == "mask-sparse":
+        return rows * (2 * D + 32 * (D // 100)) // 8
+    if codec in ("c3", "splitfc"):
+        count = 4 if codec == "c3" else 0  # the number of samples
+        return gradient_bytes(codec, k, rows) + count
+    return 4 * k * rows
+
+
+def gradient_bytes(codec, k, rows):
+    if codec == "splitfc":
+        return rows * D // 2 // 8
+    return 4 * D * math.ceil(rows / 8) if codec == "c3" else 4 * k * rows
+
+
 @pytest.mark.parametrize("codec", [n for n in CODECS.names() if n != "none"])
 def test_u_shaped_bytes_follow_from_the_shapes(finished, codec):
     record = finished(codec=codec).record
     sent, samples, k = record["bytes"], record["samples"], record["code_size"]
-    few = {"lightsplit-b": 16, "fsq": 16}.get(codec)  # bits
-    each = few // 8 if few else 4 * k + (2 * k if codec == "topk" else 0)
-    assert sent["code"] == samples * each
-    assert sent["code_gradient"] == samples * 4 * k
+    steps = record["steps"]
+    assert sent["code"] == steps * code_bytes(codec, k, 10)
+    assert sent["code_gradient"] == steps * gradient_bytes(codec, k, 10)
     assert sent["output"] == sent["output_gradient"] == samples * 4 * U
     assert sent["labels"] == 0
-    assert sent["evaluation"] == 2 * 20 * (each + 4 * U)
+    assert sent["evaluation"] == 2 * (code_bytes(codec, k, 20) + 20 * 4 * U)
     assert sent["total"] == sum(sent.values()) - sent["total"]
 
 

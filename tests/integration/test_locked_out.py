@@ -3,8 +3,10 @@
 import contextlib
 import resource
 import socket
+import threading
 import time
 
+import grpc
 import pytest
 from lab.faults import left_behind
 from lab.lines import Caller
@@ -12,6 +14,8 @@ from lab.runs import NAMES, Network, assert_same_weights, reference
 
 from lightsplit.errors import ExchangeError
 from lightsplit.transports.certificates import CertificateFolder
+from lightsplit.transports.credentials import channel_credentials
+from lightsplit.transports.grpc_server import SESSION
 
 SILENT = 30  # more than the server has room for
 
@@ -35,10 +39,63 @@ def test_silent_streams_lock_nobody_out(certificates, tmp_path):
         refused = pytest.raises(ExchangeError, match="'stranger' is not among the 3")
         with Caller(network, "stranger") as stranger, refused:
             stranger.hello()
-        network.join("carol")  # her own silent streams are cut off at the door
+        network.join("carol")  # her own silent streams give way
         got = network.finish()
     assert_same_weights(got, reference(epochs=1))
     assert time.monotonic() - began < 45
+
+
+def test_silent_streams_that_come_again_do_not_lock_their_own_name_out(
+    certificates, tmp_path
+):
+    """Somebody has Carol's certificate and opens a stream for each that is cut off."""
+    with (
+        Network(tmp_path, tls=certificates, epochs=1) as network,
+        silent_streams_again_and_again(network, "carol"),
+    ):
+        for name in NAMES:
+            network.join(name)
+        got = network.finish()
+    assert_same_weights(got, reference(epochs=1))
+
+
+@contextlib.contextmanager
+def silent_streams_again_and_again(network, name):
+    end, endpoint = threading.Event(), network.endpoint(name)
+    credentials = channel_credentials(endpoint.tls)
+    with grpc.secure_channel(endpoint.address, credentials) as channel:
+        method = channel.stream_stream(SESSION)
+        thread = threading.Thread(target=_keep_silent, args=(method, end))
+        thread.start()
+        try:
+            yield
+        finally:
+            end.set()
+            thread.join()
+
+
+def _keep_silent(method, end):
+    calls = []
+    while not end.wait(0.02):
+        calls = [call for call in calls if call.is_active()]
+        calls += [method(_silence(end)) for _ in range(8 - len(calls))]
+
+
+def _silence(end):
+    end.wait()
+    yield from ()
+
+
+def test_a_connection_without_a_handshake_is_closed(certificates, tmp_path):
+    with (
+        Network(tmp_path, tls=certificates, epochs=1) as network,
+        socket.create_connection(("127.0.0.1", network.port), timeout=60) as line,
+    ):
+        with contextlib.suppress(ConnectionResetError):
+            assert line.recv(1) == b""
+        network.join_all()
+        got = network.finish()
+    assert_same_weights(got, reference(epochs=1))
 
 
 @pytest.fixture

@@ -209,15 +209,19 @@ def test_t5_cut_inside_its_encoder_is_refused_by_name(transformers):
     config = transformers.T5Config(**sizes, vocab_size=60, use_cache=False)
     model = transformers.T5ForConditionalGeneration(config)
     ids = torch.randint(1, 60, (2, 5))
-    example = {"input_ids": ids, "decoder_input_ids": ids}
+    cut = {
+        "head_until": "encoder.block.0",
+        "tail_from": "lm_head",
+        "example": {"input_ids": ids, "decoder_input_ids": ids},
+    }
     position_bias = r"tensor 2 of 'encoder\.block\.0' \(read by 'encoder\.block\.2'\)"
     with pytest.raises(SplitError, match=position_bias):
-        split(
-            model,
-            head_until="encoder.block.0",
-            tail_from="lm_head",
-            example=example,
-        )
+        split(model, **cut)
+    no_rows = (
+        r"tensor 2 of 'encoder\.block\.0' is \(1, 2, 5, 5\) and has no row for each"
+    )
+    with pytest.raises(SplitError, match=no_rows):
+        split(model, **cut, share=["decoder_input_ids"])
 
 
 def test_a_mask_that_is_not_shared_is_refused_by_name(transformers):

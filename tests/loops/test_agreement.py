@@ -29,6 +29,11 @@ def test_a_tail_is_needed(kit):
         agree(kit.make_network(), **{**kit.CUT, "tail_from": None})
 
 
+def test_an_example_is_needed(kit):
+    with pytest.raises(ConfigError, match=r"expected example=…, a batch of inputs"):
+        agree(kit.make_network(), head_until="0", tail_from="5")
+
+
 def test_an_example_without_tensors_is_refused(kit):
     with pytest.raises(SplitError, match=r"does not fit .* must be Tensor"):
         agree(kit.make_network(), **{**kit.CUT, "example": "text"})

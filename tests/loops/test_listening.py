@@ -1,15 +1,22 @@
 """Over the network a loop comes out as in one process, bit for bit."""
 
+import shutil
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import ExitStack, contextmanager
 
+import grpc
 import pytest
 import torch
 
 import lightsplit
+from lightsplit.deployment.door import most_streams
 from lightsplit.errors import ConfigError, ContractError, LightSplitError
 from lightsplit.protocol.control import Hello, Ready
 from lightsplit.transports.certificates import CertificateFolder
+from lightsplit.transports.credentials import TlsFiles, channel_credentials
+from lightsplit.transports.grpc_server import SESSION
+from lightsplit.transports.registrar import Registrar
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +52,8 @@ def certificates(tmp_path):
     folder = CertificateFolder(tmp_path / "pki")
     folder.make_authority()
     folder.make_server()
-    folder.make_client("alice")
+    for name in ("alice", "stranger"):
+        folder.make_client(name)
     return folder.path
 
 
@@ -150,3 +158,70 @@ def test_what_is_no_server_is_refused(kit):
         lightsplit.connect(kit.make_network(), server=7443, **kit.CUT)
     with pytest.raises(ConfigError, match="expected host:port"):
         lightsplit.connect(kit.make_network(), server="nowhere", **kit.CUT)
+
+
+@contextmanager
+def silent_streams(address, certificates, name, count):
+    """Hold streams on connections of sixteen each, and say nothing."""
+    end = threading.Event()
+
+    def silence():
+        end.wait()
+        yield from ()
+
+    credentials = channel_credentials(TlsFiles.of_client(certificates, name))
+    own = [("grpc.use_local_subchannel_pool", 1)]
+    calls = []
+    with ExitStack() as stack:
+        for _ in range(0, count, 16):
+            channel = grpc.secure_channel(address, credentials, options=own)
+            stack.enter_context(channel)
+            method = channel.stream_stream(SESSION)
+            calls += [method(silence()) for _ in range(16)]
+        stack.callback(end.set)
+        yield calls
+
+
+def wait_until_one_ends(calls):
+    """Wait until the server has more streams than it takes."""
+    deadline = time.monotonic() + 60
+    while all(call.is_active() for call in calls):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_silent_streams_keep_no_owner_out(kit, tmp_path, certificates):
+    cut, mine, _, host = ends(kit, tmp_path)
+    options = {"certs": certificates, "names": ["alice"]}
+    many = 2 * most_streams(1)
+    with (
+        served(host, tmp_path / "saves", **options) as address,
+        silent_streams(address, certificates, "stranger", many),
+        silent_streams(address, certificates, "alice", many) as calls,
+    ):
+        wait_until_one_ends(calls)
+        model = lightsplit.connect(
+            mine, server=address, name="alice", certs=certificates, **cut
+        )
+        kit.train(model, kit.ADAM(model.parameters()), 1)
+        model.close()
+    assert host.loops.applied() == {"alice": 1}
+
+
+def test_a_revoked_owner_is_put_out(kit, tmp_path, certificates):
+    cut, mine, _, host = ends(kit, tmp_path)
+    own = shutil.copytree(certificates, tmp_path / "alice")
+    with served(host, tmp_path / "saves", certs=certificates) as address:
+        model = lightsplit.connect(mine, server=address, name="alice", certs=own, **cut)
+        kit.train(model, kit.ADAM(model.parameters()), 1)
+        Registrar(CertificateFolder(certificates)).revoke("alice")
+        with pytest.raises(LightSplitError, match="is revoked"):
+            train_until_refused(kit, model)
+        model.close()
+
+
+def train_until_refused(kit, model):
+    optimizer = kit.ADAM(model.parameters())
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        kit.train(model, optimizer, 1)

@@ -251,3 +251,35 @@ def test_only_adapters_learn(kit, connected):
     assert any("layer.2" in name for name in changed)  # the server's
     assert any("layer.0" in name for name in changed)  # the owner's
     assert all("lora" in name or "classifier" in name for name in changed)
+
+
+def test_a_mask_that_the_example_lacked_is_refused_and_what_the_head_reads_is_not(
+    connected,
+):
+    network = bert(dropout=0.0)
+    batch = sentences(0)
+    alone = {"input_ids": batch["input_ids"]}
+    model = connected(network, example=alone, share=[])
+    named = r"the batch has the input 'attention_mask'.*'bert' branches on it"
+    with pytest.raises(lightsplit.LightSplitError, match=named):
+        model(**batch)
+    types = torch.ones_like(batch["input_ids"])
+    given = {**alone, "token_type_ids": types, "labels": batch["labels"]}
+    assert torch.equal(model(**given).loss, network(**given).loss)
+
+
+def test_a_device_for_each_layer_of_the_server_changes_no_number(kit):
+    weights = []
+    names = ["bert.encoder.layer.1", "bert.encoder.layer.2", "bert.pooler"]
+    for more in ({}, {"device_map": dict.fromkeys(names, "cpu")}):
+        host = lightsplit.host(bert(), optimizer=kit.ADAM, **CUT, **more)
+        model = lightsplit.connect(bert(), server=host, **CUT)
+        optimizer = kit.ADAM(model.parameters())
+        for step in range(2):
+            model(**sentences(step)).loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        weights.append(host.server.state())
+    plain, placed = weights
+    assert plain.keys() == placed.keys()
+    assert all(torch.equal(plain[name], placed[name]) for name in plain)

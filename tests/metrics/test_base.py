@@ -19,11 +19,16 @@ NAMES = [
     "ssim",
     "ssim_crop",
 ]
+OF_ROWS = ["r2", "row_mse"]
+OF_TEXTS = ["text_reidentification", "token_accuracy", "token_f1"]
 WITHOUT_WEIGHTS = [name for name in NAMES if not name.startswith("lpips")]
 
 
 def test_these_are_the_metrics():
-    assert METRICS.names() == NAMES
+    known = sorted([*NAMES, *OF_ROWS, *OF_TEXTS])
+    assert METRICS.names() == known
+    for kind, names in (("image", NAMES), ("table", OF_ROWS), ("text", OF_TEXTS)):
+        assert all(kind in METRICS.create(name).kinds for name in names)
     assert [METRICS.create(name).name for name in NAMES] == NAMES
     needy = [name for name in NAMES if METRICS.create(name).needs_weights]
     assert needy == ["lpips", "lpips_crop"]

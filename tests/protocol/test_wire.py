@@ -9,7 +9,14 @@ import torch
 from lightsplit.codecs import CODECS, OUTPUT_CODECS, Code, Layout
 from lightsplit.errors import CodecError, ConfigError, ProtocolError
 from lightsplit.formats import FORMATS, STEP_KINDS, WireFormats
-from lightsplit.protocol import CodeGradient, CodeMessage, OutputMessage, StepId, Wire
+from lightsplit.protocol import (
+    CodeGradient,
+    CodeMessage,
+    OutputMessage,
+    Recall,
+    StepId,
+    Wire,
+)
 
 ROWS, AT = 5, StepId(client=2, step=7)
 
@@ -147,3 +154,12 @@ def test_a_wire_that_is_dropped_lets_its_codec_go():
     del wire
     gc.collect()
     assert codec() is None
+
+
+def test_released_codes_have_rows_and_their_names_have_none():
+    wire = Wire(CODECS.create("raw", shape=(3,)))
+    values = torch.randn(2, 3)
+    message = wire.write_release(StepId(0, 0), 4, Code(values))
+    assert torch.equal(wire.rows(message), values)
+    with pytest.raises(ProtocolError, match="a recall holds no row"):
+        wire.rows(Recall(0, 0, torch.tensor([4])))

@@ -1,6 +1,6 @@
 """Which attacks of a record may be compared."""
 
-from lightsplit.results import ladders, main_ladder, main_leakage
+from lightsplit.results import blind_guesses, ladders, main_ladder, main_leakage
 
 
 def entry(attack, *, kind="oracle", images=64, targets="a", seed=0):
@@ -47,3 +47,14 @@ def test_the_main_leakage_is_that_of_the_main_ladder():
     ]
     assert main_leakage({"leakage": groups})["ssim"]["mean"] == 0.2
     assert main_leakage({}) == {}
+
+
+def test_blind_guesses_see_no_code_and_are_on_the_images_of_the_main_ladder():
+    entries = [
+        entry("class-mean", kind="trivial"),
+        entry("nearest-image", kind="trivial"),
+        entry("mean-image", kind="trivial", targets="b"),
+        entry("decoder"),
+    ]
+    assert names(blind_guesses(entries)) == ["class-mean"]
+    assert blind_guesses(entries[:3]) == []

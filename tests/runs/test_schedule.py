@@ -142,3 +142,37 @@ def test_a_client_that_claims_a_million_batches_takes_no_memory():
         tracemalloc.stop()
     assert [turn.client for turn in first[:9]] == [0, 1, 2, 3, 4, 5, 6, 7, 0]
     assert peak < 2**20
+
+
+@pytest.mark.parametrize("max_steps", [0, 5])
+@pytest.mark.parametrize("turn_steps", [0, 1, 2])
+def test_codes_that_are_sent_once_have_two_phases_before_the_server(
+    turn_steps, max_steps
+):
+    plain = Schedule([3, 5], turn_steps, 2, max_steps)
+    once = Schedule([3, 5], turn_steps, 2, max_steps, local_epochs=1)
+    turns = list(once.turns())
+    by_phase = {
+        phase: [turn for turn in turns if turn.phase == phase]
+        for phase in ("local", "release", "train")
+    }
+    assert [turn for part in by_phase.values() for turn in part] == turns
+    assert by_phase["train"] == list(plain.turns())
+    assert [(turn.client, turn.steps) for turn in by_phase["release"]] == [
+        (0, 3),
+        (1, 5),
+    ]
+    assert sum(turn.steps for turn in turns) == once.total_steps
+    for client in (0, 1):
+        own = sum(turn.steps for turn in turns if turn.client == client)
+        assert once.steps_of(client) == own
+    done = 0
+    for turn in turns:
+        phase, first, length = once.phase_at(done)
+        assert phase == turn.phase
+        assert first <= done < first + length
+        done += turn.steps
+        is_due = once.is_evaluated(turn, done, 0)
+        assert not is_due or turn.trains_server
+        assert turn.ends_early_epoch == (turn.ends_epoch and not turn.trains_server)
+    assert once.phase_at(once.total_steps)[0] == "train"

@@ -6,7 +6,7 @@ import torch
 from lightsplit.errors import ConfigError, RunError
 from lightsplit.results import tensors
 from lightsplit.runtime import HAND_OFFS, HandOff
-from lightsplit.runtime.side import is_optimizer_state
+from lightsplit.runtime.optimizer_state import is_optimizer_state
 
 LOSSY = ("bf16", "int8")
 

@@ -4,7 +4,12 @@ import pytest
 import torch
 
 from lightsplit.errors import ConfigError
-from lightsplit.objectives import Objective, WeightedObjective, WithinClassCompaction
+from lightsplit.objectives import (
+    NoPeek,
+    Objective,
+    WeightedObjective,
+    WithinClassCompaction,
+)
 from lightsplit.results import tensors
 
 
@@ -72,7 +77,9 @@ def tensors_of(message):
     raise AssertionError(message)
 
 
-@pytest.mark.parametrize("make", [WithinClassCompaction, RunningMean, Everything])
+@pytest.mark.parametrize(
+    "make", [WithinClassCompaction, NoPeek, RunningMean, Everything]
+)
 @pytest.mark.parametrize("topology", ["u", "vanilla"])
 @pytest.mark.parametrize("codec", ["lightsplit-f", "topk"])
 def test_an_objective_changes_neither_the_messages_of_a_step_nor_the_server(

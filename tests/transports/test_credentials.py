@@ -1,3 +1,5 @@
+import socket
+import ssl
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
@@ -129,6 +131,38 @@ def test_plain_text_does_not_reach_a_server_with_certificates(folder):
         ):
             channel.unary_unary("/test/who")(b"", timeout=5)
         assert seen == []
+
+
+@pytest.mark.parametrize(
+    ("version", "is_spoken"),
+    [
+        (ssl.TLSVersion.TLSv1_1, False),
+        (ssl.TLSVersion.TLSv1_2, True),
+        (ssl.TLSVersion.TLSv1_3, True),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
+def test_a_server_speaks_no_tls_before_1_2(folder, version, is_spoken):
+    # Said by the other end, or it closed the line: not that this end offers nothing.
+    refused = pytest.raises(ssl.SSLError, match=r"alert protocol version|EOF occurred")
+    credentials = server_credentials(TlsFiles.of_server(folder.path))
+    with serving(credentials) as (port, _seen), nullcontext() if is_spoken else refused:
+        spoken = spoken_version(port, folder, version)
+        assert spoken == version.name.replace("_", ".")
+
+
+def spoken_version(port, folder, version):
+    """Return the version of a handshake in which the client offers one version."""
+    context = ssl.create_default_context(cafile=folder.ca)
+    context.load_cert_chain(folder.client("alice"), folder.client_key("alice"))
+    context.set_ciphers("DEFAULT@SECLEVEL=0")  # so that 1.1 is offered at all
+    context.minimum_version = context.maximum_version = version
+    context.set_alpn_protocols(["h2"])
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=30) as line,
+        context.wrap_socket(line, server_hostname="localhost") as secure,
+    ):
+        return secure.version()
 
 
 def test_a_client_refuses_a_server_of_another_authority(folder, other):

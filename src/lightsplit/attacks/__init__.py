@@ -13,9 +13,12 @@ from lightsplit.attacks import (  # noqa: F401 (importing registers them)
     linear,
     prior_search,
     refined_decoder,
+    row_inversion,
     sdar,
+    token_counts,
     transcript,
     trivial,
+    trivial_texts,
     unsplit,
     whitebox,
 )

@@ -39,6 +39,7 @@ class Attack(ABC):
             name where there is no choice.
         needs: the fields of Knowledge that its constructor takes, by those names.
         runs_by_default: whether an audit runs it without being asked for it.
+        truths: the kinds of truth that it works on: ``image``, ``table``, ``text``.
         threat_model: who could do this, in a sentence.
         cost: the time or work it takes, in a few words.
         options: the options that a user gave it; its label shows them.
@@ -52,6 +53,7 @@ class Attack(ABC):
     forms: ClassVar[tuple[str, ...]] = ("",)
     needs: ClassVar[tuple[str, ...]] = ()
     runs_by_default: ClassVar[bool] = False
+    truths: ClassVar[tuple[str, ...]] = ("image",)
     threat_model: ClassVar[str]
     cost: ClassVar[str]
 

@@ -79,7 +79,11 @@ class Reconstructs(Attack):
 
     @abstractmethod
     def reconstruct(self, view: ServerView, progress: Progress = silent) -> Tensor:
-        """Return an image for every code of ``view.codes`` (N, C, H, W), unclipped."""
+        """Return an image for every code of ``view.codes`` (N, C, H, W), unclipped.
+
+        For other kinds of truth these are rows (N, F), standardised like the task's, or
+        tokens (N, T).
+        """
 
 
 class InfersLabels(Attack):

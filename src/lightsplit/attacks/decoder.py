@@ -23,8 +23,9 @@ from lightsplit.attacks.decoder_training import (
 )
 from lightsplit.attacks.knowledge import Pairs
 from lightsplit.attacks.view import ServerView
+from lightsplit.truths import KINDS
 
-MAY_GAIN = 0.01  # of SSIM by doubling width and steps
+MAY_GAIN = 0.01  # of the score by doubling width and steps
 
 EFFORTS: dict[Budget, Effort] = {
     "quick": Effort(
@@ -40,7 +41,9 @@ EFFORTS: dict[Budget, Effort] = {
 
 
 class TrainsDecoder(Reconstructs):
-    """An attack that trains a network from codes to images, on pairs that it has.
+    """An attack that trains a network from codes to samples, on pairs that it has.
+
+    Images are scored by SSIM, rows of a table by R², texts by the accuracy of tokens.
 
     Its options, by default those of the budget: ``most_pairs`` to learn from, ``steps``
     of the first round, ``most_steps`` of all rounds, ``width`` and ``blocks`` of the
@@ -49,7 +52,7 @@ class TrainsDecoder(Reconstructs):
     Attributes:
         effort: what all these options come to.
         is_thorough: whether a second decoder with twice the width and twice the steps
-            is trained. If its SSIM on held-out pairs is higher by more than 0.01, the
+            is trained. If its score on held-out pairs is higher by more than 0.01, the
             first had not converged. The better one attacks. By default only the budget
             ``full`` does this.
         parameters: trained weights of the network that attacks.
@@ -100,7 +103,8 @@ class TrainsDecoder(Reconstructs):
         found = "converged" if self.converged else "not converged"
         self.notes.append(
             f"{found}: twice the width and steps ({doubled.parameters:,} weights, "
-            f"{doubled.steps:,} steps) change SSIM on held-out pairs by {gain:+.4f}"
+            f"{doubled.steps:,} steps) change {first.network.score_name} on held-out "
+            f"pairs by {gain:+.4f}"
         )
         return doubled if gain > 0 else first
 
@@ -108,21 +112,23 @@ class TrainsDecoder(Reconstructs):
         found = "converged" if trained.is_converged else "not converged"
         gain = "" if trained.gain is None else f", the second half {trained.gain:+.4f}"
         self.notes.append(
-            f"{found} after {trained.steps:,} steps: SSIM on held-out pairs "
-            f"{trained.similarity:.4f}{gain}; {trained.parameters:,} weights, "
-            f"{pairs:,} pairs"
+            f"{found} after {trained.steps:,} steps: {trained.network.score_name} on "
+            f"held-out pairs {trained.similarity:.4f}{gain}; {trained.parameters:,} "
+            f"weights, {pairs:,} pairs"
         )
+        self.notes += trained.network.notes
 
 
 @ATTACKS.register("decoder")
 class DecoderAttack(TrainsDecoder):
-    """A network from codes to images, trained on pairs until more steps do not help."""
+    """A network from codes to samples, trained until more steps do not help."""
 
     name = "decoder"
     kind: ClassVar[Kind] = "oracle"
     runs_by_default = True
+    truths: ClassVar[tuple[str, ...]] = KINDS
     needs: ClassVar[tuple[str, ...]] = ("pairs",)
-    threat_model = "a server that was given codes with their images by a client"
+    threat_model = "a server that was given codes with their samples by a client"
     cost = (
         "1,000 to 4,000 steps (quick) or 4,000 to 64,000 (full); thorough, as full is "
         "by default: nine fold"
@@ -133,7 +139,7 @@ class DecoderAttack(TrainsDecoder):
         self.pairs = pairs
 
     def reconstruct(self, view: ServerView, progress: Progress = silent) -> Tensor:
-        """Return the decoder's image for every code."""
+        """Return the decoder's sample for every code."""
         return decode(self.train(progress).network, view.codes)
 
     def train(self, progress: Progress = silent) -> TrainedDecoder:

@@ -11,13 +11,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pixel_shuffle
 
+from lightsplit.attacks.decoder_base import CodeDecoder
+from lightsplit.attacks.decoder_loss import decoder_loss, similarity
 from lightsplit.attacks.decoder_stems import Grid, Stem, is_map
 from lightsplit.attacks.knowledge import Pairs
 
 LAST_MAPS = 12
 
 
-def build_decoder(
+def build_image_decoder(
     pairs: Pairs, *, width: int, blocks: int, seed: int
 ) -> "ImageDecoder":
     """Return an untrained decoder for codes and images like those of ``pairs``.
@@ -33,8 +35,10 @@ def build_decoder(
     return ImageDecoder(stem, Trunk(image, grid, width=width, blocks=blocks))
 
 
-class ImageDecoder(nn.Module):
+class ImageDecoder(CodeDecoder):
     """A stem that brings codes to a grid, and a trunk from there to images."""
+
+    score_name = "SSIM"
 
     def __init__(self, stem: Stem, trunk: "Trunk") -> None:
         super().__init__()
@@ -45,6 +49,19 @@ class ImageDecoder(nn.Module):
         """Return images (B, C, H, W) in [0, 1]; ``folds`` as the stem takes them."""
         images: Tensor = self.trunk(self.stem(codes, folds))
         return images
+
+    @property
+    def folds(self) -> Tensor:
+        """The fold of each pair, for ``forward``."""
+        return self.stem.folds
+
+    def loss(self, output: Tensor, truth: Tensor) -> Tensor:
+        """Return squared error and dissimilarity."""
+        return decoder_loss(output, truth)
+
+    def score(self, guesses: Tensor, truth: Tensor) -> float:
+        """Return the mean SSIM, with flat windows."""
+        return float(similarity(guesses, truth))
 
 
 class Trunk(nn.Module):

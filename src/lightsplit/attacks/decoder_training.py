@@ -1,7 +1,7 @@
 """A decoder trained on pairs until more steps no longer help.
 
     pairs ─┬─ nine tenths ─► train in rounds; each round doubles the steps so far
-           └─ one tenth ───► SSIM after each round: stop when it rose by ENOUGH at most
+           └─ one tenth ───► score after each round: stop when it rose by ENOUGH at most
 
 A decoder that was cut short makes a code look private, so the result says whether it
 had converged. Each round anneals the learning rate, so a decoder whose steps ran out is
@@ -9,25 +9,33 @@ as good as that many steps allow.
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from lightsplit.attacks.base import Progress
-from lightsplit.attacks.decoder_loss import decoder_loss, similarity
-from lightsplit.attacks.decoder_networks import ImageDecoder, build_decoder
+from lightsplit.attacks.decoder_base import CodeDecoder
+from lightsplit.attacks.decoder_networks import build_image_decoder
 from lightsplit.attacks.knowledge import Pairs
 from lightsplit.attacks.linear import held_out_split
+from lightsplit.attacks.row_decoder import build_row_decoder
+from lightsplit.attacks.token_decoder import build_token_decoder
 from lightsplit.seeding import scope
 
 BATCH = 32
 LEARNING_RATE = 3e-3
 WEIGHT_DECAY = 1e-4
-ENOUGH = 0.005  # a rise of SSIM that another round would halve, and so on: 0.01 in all
+ENOUGH = 0.005  # a rise that another round would halve, and so on: 0.01 in all
 CHECKS = 5  # scores on the held-out pairs in a round
 CHUNK = 512
+
+BUILDERS: dict[str, Callable[..., CodeDecoder]] = {
+    "image": build_image_decoder,
+    "table": build_row_decoder,
+    "text": build_token_decoder,
+}
 
 
 class Effort(NamedTuple):
@@ -57,16 +65,17 @@ class Effort(NamedTuple):
 
 
 class TrainedDecoder(NamedTuple):
-    """A decoder, its SSIM on held-out pairs, and how it got there.
+    """A decoder, its score on held-out pairs, and how it got there.
 
     Attributes:
         network: with the weights that did best on the held-out pairs.
-        similarity: the mean SSIM there, with flat windows.
+        similarity: the network's own score there, such as SSIM.
         steps: of a batch that it has learnt from.
-        gain: of SSIM by the second half of these steps; None if there was one round.
+        gain: of the score by the second half of these steps; None if there was one
+            round.
     """
 
-    network: ImageDecoder
+    network: CodeDecoder
     similarity: float
     steps: int
     gain: float | None
@@ -102,11 +111,12 @@ def train_decoder(
     return TrainedDecoder(run.kept, run.best, run.steps, gain)
 
 
-def decode(network: ImageDecoder, codes: Tensor) -> Tensor:
-    """Return the decoder's image for every code."""
+def decode(network: CodeDecoder, codes: Tensor) -> Tensor:
+    """Return the decoder's guess for every code."""
     network.eval()
     with torch.no_grad():
-        return torch.cat([network(chunk) for chunk in torch.split(codes, CHUNK)])
+        chunks = torch.split(codes, CHUNK)
+        return torch.cat([network.guess(network(chunk)) for chunk in chunks])
 
 
 def _totals(effort: Effort) -> Iterator[int]:
@@ -126,7 +136,8 @@ class _Run:
         self._unseen = unseen
         self._effort = effort
         width, blocks = effort.width, effort.blocks
-        self._network = build_decoder(seen, width=width, blocks=blocks, seed=seed)
+        build = BUILDERS[seen.kind]
+        self._network = build(seen, width=width, blocks=blocks, seed=seed)
         self.kept = self._network
         self.best = float("-inf")
         self.steps = 0
@@ -142,8 +153,8 @@ class _Run:
                 self._keep_if_better()
 
     def _keep_if_better(self) -> None:
-        images = decode(self._network, self._unseen.codes)
-        found = float(similarity(images, self._unseen.images))
+        guesses = decode(self._network, self._unseen.codes)
+        found = self._network.score(guesses, self._unseen.images)
         if found > self.best:
             self.kept, self.best = copy.deepcopy(self._network), found
 
@@ -159,8 +170,8 @@ class _Run:
         for step in range(1, steps + 1):
             rows = torch.randint(len(seen.codes), (BATCH,))
             network.train()
-            images = network(seen.codes[rows], network.stem.folds[rows])
-            loss = decoder_loss(images, seen.images[rows])
+            output = network(seen.codes[rows], network.folds[rows])
+            loss = network.loss(output, seen.images[rows])
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()

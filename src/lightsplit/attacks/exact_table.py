@@ -34,8 +34,9 @@ class ExactTable(Reconstructs):
     name = "exact-table"
     kind: ClassVar[Kind] = "oracle"
     runs_by_default = True
+    truths = ("image", "table")
     needs = ("pairs",)
-    threat_model = "a server that was given codes with their images by a client"
+    threat_model = "a server that was given codes with their samples by a client"
     cost = "a distance for every victim and distinct code; seconds"
 
     def __init__(self, *, pairs: Pairs, exemplar: bool = False, **options: Any) -> None:

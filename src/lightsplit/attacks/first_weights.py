@@ -47,8 +47,9 @@ class FirstWeights(Reconstructs):
     name = "first-weights"
     kind: ClassVar[Kind] = "unaided"
     runs_by_default = True
+    truths = ("image", "table")
     needs = ("auxiliary", "first_client")
-    threat_model = "a server with images of the same kind that knows the run's seed"
+    threat_model = "a server with samples of the same kind that knows the run's seed"
     cost = "one linear system of min(images, code size) unknowns; seconds"
 
     def __init__(
@@ -62,6 +63,7 @@ class FirstWeights(Reconstructs):
     ) -> None:
         super().__init__(**options)
         self.images = auxiliary.images
+        self.truth = "image" if self.images.ndim == 4 else "table"
         self.first_client = first_client
         self.client_secret = client_secret
         self.decoder = decoder
@@ -85,7 +87,7 @@ class FirstWeights(Reconstructs):
             codes = torch.cat(
                 [client(part) for part in torch.split(self.images, CHUNK)]
             )
-        return Pairs(codes, codes, self.images)
+        return Pairs(codes, codes, self.images, self.truth)
 
 
 def measured(client: nn.Module, images: Tensor) -> nn.Module:

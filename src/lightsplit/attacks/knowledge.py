@@ -5,8 +5,8 @@ and no others: they are its threat model in code. A field that a run cannot offe
 None, and an attack that needs it does not run.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,13 @@ from lightsplit.protocol import Contract
 
 @dataclass(frozen=True, eq=False)
 class LabelledImages:
-    """Images (M, C, H, W), float in [0, 1], and their labels (M,)."""
+    """Samples and their labels (M,).
+
+    Attributes:
+        images: (M, C, H, W), float in [0, 1]; rows of a table are (M, F), tokens
+            (M, T).
+        labels: of the samples.
+    """
 
     images: Tensor
     labels: Tensor
@@ -31,16 +37,23 @@ class Pairs:
     Attributes:
         codes: as the server reads them (M, …).
         activations: the activations that the codes were made of (M, …).
-        images: (M, C, H, W), float in [0, 1].
+        images: (M, C, H, W), float in [0, 1]; rows (M, F) or tokens (M, T).
+        kind: of truth that the images are: ``image``, ``table`` or ``text``.
     """
 
     codes: Tensor
     activations: Tensor
     images: Tensor
+    kind: str = "image"
 
     def part(self, rows: Tensor | slice) -> "Pairs":
         """Return some of the pairs."""
-        return Pairs(self.codes[rows], self.activations[rows], self.images[rows])
+        return replace(
+            self,
+            codes=self.codes[rows],
+            activations=self.activations[rows],
+            images=self.images[rows],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +113,8 @@ class Knowledge:
     """Everything that any attacker may know; each attack is given its own part.
 
     Attributes:
-        image_shape: channels, height and width of an image.
-        classes: how many labels there are.
+        image_shape: shape of a sample: channels, height and width of an image.
+        classes: how many labels there are; None if labels are not classes.
         auxiliary: images of the same kind as the victim's, none of them the victim's.
         pairs: auxiliary images with their true codes.
         architecture: makes a head like the victim's, with fresh weights.
@@ -117,10 +130,11 @@ class Knowledge:
         first_client: makes head and encoder, images to codes, with the weights that the
             run's seed gives; with True those of a client that draws from a secret, that
             is of no seed that the server knows.
+        reasons: why a field is None, by the field's name.
     """
 
-    image_shape: tuple[int, int, int]
-    classes: int
+    image_shape: tuple[int, ...]
+    classes: int | None
     auxiliary: LabelledImages | None = None
     pairs: Pairs | None = None
     architecture: Callable[[], nn.Module] | None = None
@@ -132,3 +146,4 @@ class Knowledge:
     setup: Setup | None = None
     first_client: Callable[[bool], nn.Module] | None = None
     linked: Linked | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)

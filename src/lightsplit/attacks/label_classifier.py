@@ -22,6 +22,7 @@ from lightsplit.attacks.linear import held_out_split
 from lightsplit.attacks.view import ServerView
 from lightsplit.errors import AuditError
 from lightsplit.extras import require
+from lightsplit.truths import KINDS
 
 STRENGTHS = (1e-3, 1e-2, 1e-1)  # inverse regularisation of standardised values
 MOST_PAIRS = 5_000
@@ -40,6 +41,7 @@ class LabelClassifier(InfersLabels):
     name = "label-classifier"
     kind: ClassVar[Kind] = "labels"
     runs_by_default = True
+    truths = KINDS
     needs = ("pairs", "auxiliary")
     threat_model = "a server that was given codes with their labels by a client"
     cost = "four logistic regressions; seconds"

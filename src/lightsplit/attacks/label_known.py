@@ -30,6 +30,7 @@ from lightsplit.attacks.labels import label_rows
 from lightsplit.attacks.view import ServerView
 from lightsplit.errors import AuditError
 from lightsplit.extras import require
+from lightsplit.truths import KINDS
 
 NEIGHBOURS = 5
 TRIED = 0.25  # of the known rows
@@ -49,6 +50,7 @@ class LabelKnown(InfersLabels):
     name = "label-known"
     kind: ClassVar[Kind] = "labels"
     runs_by_default = True
+    truths = KINDS
     needs = ("known_rows",)
     threat_model = "a server that knows the labels of half of the recorded samples"
     cost = "a distance for every two rows, and a logistic regression; seconds"

@@ -6,6 +6,7 @@ How much does a code reveal beyond the class? A code of few bits spends most of 
 the class; compare this attack with the class mean, which is told the same label.
 """
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -27,6 +28,7 @@ class LabelledDecoder(DecoderAttack):
     name = "labelled-decoder"
     kind: ClassVar[Kind] = "oracle"
     runs_by_default = False
+    truths = ("image", "table")
     needs = ("pairs", "auxiliary", "labels", "classes")
     threat_model = "a server that was given pairs and knows the labels of the victims"
     cost = "that of decoder"
@@ -41,7 +43,7 @@ class LabelledDecoder(DecoderAttack):
         **options: Any,
     ) -> None:
         told = with_labels(pairs.codes, auxiliary.labels, classes)
-        super().__init__(pairs=Pairs(told, pairs.activations, pairs.images), **options)
+        super().__init__(pairs=replace(pairs, codes=told), **options)
         self.labels = labels
         self.classes = classes
 

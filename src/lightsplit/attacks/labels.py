@@ -34,6 +34,7 @@ from lightsplit.attacks.label_scores import (
 from lightsplit.attacks.view import ServerView
 from lightsplit.errors import AuditError
 from lightsplit.extras import require
+from lightsplit.truths import KINDS
 
 RESTARTS: dict[Budget, int] = {"quick": 4, "short": 10, "full": 20}
 
@@ -49,6 +50,7 @@ class LabelKMeans(InfersLabels):
     name = "label-kmeans"
     kind: ClassVar[Kind] = "labels"
     runs_by_default = True
+    truths = KINDS
     needs = ("classes",)
     threat_model = "a server that knows how many classes there are, and nothing else"
     cost = "k-means, 4 restarts (quick) or 20 (full); seconds"
@@ -87,6 +89,7 @@ class LabelHint(InfersLabels):
     name = "label-hint"
     kind: ClassVar[Kind] = "labels"
     runs_by_default = True
+    truths = KINDS
     needs = ("hints",)
     threat_model = "a server that knows the label of one recorded sample of each class"
     cost = "one product of rows and hints; none to speak of"
@@ -120,6 +123,7 @@ class LabelNorm(InfersLabels):
     name = "label-norm"
     kind: ClassVar[Kind] = "labels"
     runs_by_default = True
+    truths = KINDS
     threat_model = "a server that knows nothing but the messages"
     cost = "one norm for each row; none to speak of"
 

@@ -59,8 +59,9 @@ class LinearAttack(Reconstructs):
     name = "linear"
     kind: ClassVar[Kind] = "oracle"
     runs_by_default = True
+    truths = ("image", "table")
     needs = ("pairs",)
-    threat_model = "a server that was given codes with their images by a client"
+    threat_model = "a server that was given codes with their samples by a client"
     cost = "one linear system of min(pairs, code size) unknowns; seconds"
 
     def __init__(
@@ -129,12 +130,17 @@ def cross_fit(codes: Tensor, targets: Tensor, *, seed: int = 0) -> CrossFit:
 
 
 def explained_share(codes: Tensor, targets: Tensor, *, seed: int = 0) -> float:
-    """Return R² of the linear estimate on a tenth of the pairs, kept out of the fit."""
+    """Return R² of the linear estimate on a tenth of the pairs, kept out of the fit.
+
+    It is 0 where those do not vary: of fewer than 20 pairs only one is kept out.
+    """
     fitting, held_out = held_out_split(len(codes), seed=seed)
     estimate = fit_linear(codes[fitting], targets[fitting], seed=seed + 1)
     truth = targets[held_out].double()
-    variance = (truth - truth.mean(dim=0)).square().mean()
-    return 1 - _error(estimate, codes[held_out], truth) / float(variance)
+    variance = float((truth - truth.mean(dim=0)).square().mean())
+    if not variance:
+        return 0.0
+    return 1 - _error(estimate, codes[held_out], truth) / variance
 
 
 def _best_ridge(codes: Tensor, targets: Tensor, *, seed: int) -> float:

@@ -43,6 +43,7 @@ class RefinedDecoder(DecoderAttack):
     name = "refined-decoder"
     kind: ClassVar[Kind] = "oracle"
     runs_by_default = False
+    truths = ("image",)
     needs = ("pairs", "client")
     threat_model = "a server whose accomplice shares the victim's head and has images"
     cost = "that of decoder, and 300 passes of head and encoder per image"

@@ -5,7 +5,9 @@
     all-black       zeros
     nearest-image   the auxiliary image whose code lies nearest to the victim's
 
-The first three do not read the codes. The class mean is told the true labels: an attack
+Rows have ``column-mean``, texts ``frequent-token`` and ``frequent-by-place`` in place
+of the mean image, and both have ``nearest-known``. All but the nearest do not read the
+codes. The class mean is told the true labels: an attack
 whose images are no better gives away the class at most. The nearest image is the
 strongest guess without learning; it compares with true codes of the auxiliary images.
 """
@@ -46,15 +48,25 @@ class MeanImage(Reconstructs):
         return mean.expand(len(view.codes), *mean.shape).clone()
 
 
+@ATTACKS.register("column-mean")
+class ColumnMean(MeanImage):
+    """The mean of every column, the same for everyone."""
+
+    name = "column-mean"
+    truths = ("table",)
+    threat_model = "anyone who has rows of the same kind; the codes are not read"
+
+
 @ATTACKS.register("class-mean")
 class ClassMean(Reconstructs):
-    """The mean image of each victim's class."""
+    """The mean image, or the mean row, of each victim's class."""
 
     name = "class-mean"
     kind: ClassVar[Kind] = "trivial"
+    truths = ("image", "table")
     runs_by_default = True
     needs = ("auxiliary", "labels")
-    threat_model = "anyone who has labelled images and was told the victims' classes"
+    threat_model = "anyone who has labelled samples and was told the victims' classes"
     cost = "none"
 
     def __init__(
@@ -110,7 +122,7 @@ class NearestImage(Reconstructs):
     kind: ClassVar[Kind] = "trivial"
     runs_by_default = True
     needs = ("pairs",)
-    threat_model = "a server that was given codes with their images by a client"
+    threat_model = "a server that was given codes with their samples by a client"
     cost = "a distance for every victim and pair; seconds"
 
     def __init__(self, *, pairs: Pairs, **options: Any) -> None:
@@ -126,3 +138,11 @@ class NearestImage(Reconstructs):
             nearest.append(torch.cdist(chunk, known).argmin(dim=1))
             progress(done, len(chunks))
         return self.pairs.images[torch.cat(nearest)]
+
+
+@ATTACKS.register("nearest-known")
+class NearestKnown(NearestImage):
+    """The known row or text whose true code is nearest to the victim's."""
+
+    name = "nearest-known"
+    truths = ("table", "text")

@@ -47,12 +47,18 @@ class Snapshot(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ServerView:
-    """Messages that a server received and sent, its weights, contract and wire."""
+    """Messages that a server received and sent, its weights, contract and wire.
+
+    Attributes:
+        attacked_steps: the training steps whose codes are attacked; by default those
+            codes are that came outside training.
+    """
 
     contract: Contract
     wire: Wire
     exchanges: tuple[Exchange, ...]
     weights: tuple[Snapshot, ...] = ()
+    attacked_steps: tuple[int, ...] = ()
 
     @property
     def codec(self) -> Codec:
@@ -61,7 +67,7 @@ class ServerView:
 
     @property
     def codes(self) -> Tensor:
-        """The codes received outside training, one row per sample (N, …)."""
+        """The codes under attack, one row per sample (N, …)."""
         return torch.cat([readable(self.codec, code) for code in self.coded_batches])
 
     @property
@@ -70,11 +76,16 @@ class ServerView:
         batches = [
             read_code(request, self.wire)
             for request, _ in self.exchanges
-            if isinstance(request, CodeMessage) and not request.is_training
+            if isinstance(request, CodeMessage) and self._is_attacked(request)
         ]
         if not batches:
             raise AuditError("the view holds no code that was sent outside training")
         return batches
+
+    def _is_attacked(self, request: CodeMessage) -> bool:
+        if self.attacked_steps:
+            return request.is_training and request.step in self.attacked_steps
+        return not request.is_training
 
     @property
     def recorded_kinds(self) -> tuple[str, ...]:

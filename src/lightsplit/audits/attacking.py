@@ -7,7 +7,7 @@ holds what no attack sees: the originals and labels that the audit scores result
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -21,8 +21,9 @@ from lightsplit.attacks import (
     ServerView,
     equip,
 )
-from lightsplit.audits import pictures, scoring
+from lightsplit.audits import scoring
 from lightsplit.audits.baselines import Lead, is_ahead
+from lightsplit.audits.exhibits import Exhibits
 from lightsplit.audits.options import AuditOptions
 from lightsplit.audits.plan import Planned
 from lightsplit.audits.record import Entry
@@ -46,17 +47,19 @@ class Scene:
         options: of the audit.
         view: the server's messages and weights.
         knowledge: of which an attack is given the fields that it needs.
-        judge: scores images; it has the originals.
+        judge: scores samples; it has the originals.
         labels: the true ones of the view's training rows.
-        images: the folder for pictures.
+        exhibits: shows what attacks found.
+        remarks: about the view, for the notes of every entry.
     """
 
     options: AuditOptions
     view: ServerView
     knowledge: Knowledge
     judge: scoring.Judge
-    labels: Tensor
-    images: Path
+    labels: Any
+    exhibits: Exhibits
+    remarks: tuple[str, ...] = ()
 
     @property
     def known_images(self) -> int:
@@ -66,7 +69,27 @@ class Scene:
 
     def true_labels(self, source: str) -> Tensor:
         """Return the true labels of a source of label inference."""
-        return self.judge.originals.labels if source == TARGETS else self.labels
+        found: Tensor = self.judge.labels if source == TARGETS else self.labels
+        return found
+
+
+def prepare_all(
+    planned: Sequence[Planned], knowledge: Knowledge, options: AuditOptions
+) -> list[Attack]:
+    """Return the attacks, ready; those that lack knowledge only if asked for by name.
+
+    An attack that was asked for and cannot run is refused with the reason.
+    """
+    return [
+        prepare(one, knowledge, options)
+        for one in planned
+        if options.names(one.attack.name) or not unknown_to(one.attack, knowledge)
+    ]
+
+
+def unknown_to(attack: type[Attack], knowledge: Knowledge) -> list[str]:
+    """Return the fields that an attack needs and the run cannot tell."""
+    return [name for name in attack.needs if getattr(knowledge, name) is None]
 
 
 def prepare(planned: Planned, knowledge: Knowledge, options: AuditOptions) -> Attack:
@@ -82,16 +105,18 @@ def prepare(planned: Planned, knowledge: Knowledge, options: AuditOptions) -> At
         **make_arguments(kind, planned.options, given=supplied),
     )
     if attack is None:
+        missing = unknown_to(kind, knowledge)
+        why = [knowledge.reasons.get(name, "this run cannot tell") for name in missing]
+        reasons = "; ".join(dict.fromkeys(why))
         raise AuditError(
-            f"{kind.name} needs to know {', '.join(kind.needs)}; this run cannot "
-            "tell all of it"
+            f"{kind.name} needs to know {', '.join(missing)}, but {reasons}"
         )
     attack.options = planned.options
     return attack
 
 
 def run_attack(attack: Attack, scene: Scene, watch: Watch) -> Iterator[Entry]:
-    """Yield an attack's figures: an entry for images, and one per source of labels."""
+    """Yield an attack's figures: an entry for samples, one per source of labels."""
     progress = watch(title(attack))
     if isinstance(attack, Reconstructs):
         yield _reconstruct(attack, scene, progress)
@@ -140,10 +165,9 @@ def _reconstruct(attack: Reconstructs, scene: Scene, progress: Progress) -> Entr
     values = scene.judge.values(images)
     figures = scene.judge.summarise(values) | _target_labels(attack, scene)
     leads = _leads(attack, scene.judge, values)
-    pictures.write_strip(scene.images, title(attack), images)
-    originals = scene.judge.originals.images
     return {
         **_describe(attack, scene, seconds),
+        "truth": scene.judge.truth.kind,
         "images": len(images),
         "metrics": figures,
         **_negative(attack, scene.judge, images),
@@ -151,22 +175,17 @@ def _reconstruct(attack: Reconstructs, scene: Scene, progress: Progress) -> Entr
         "beats_trivial": None if leads is None else is_ahead(leads),
         "leads": {name: lead._asdict() for name, lead in (leads or {}).items()},
         "fingerprint": scoring.fingerprint(images),
-        "targets": scoring.fingerprint(originals),
-        "shown": _show(attack, scene, originals, images),
-        "notes": [*attack.notes, *scoring.doubts(attack, images)],
+        "targets": scoring.fingerprint(scene.judge.originals),
+        **_show(attack, scene, images),
+        "notes": [*scene.remarks, *attack.notes, *scoring.doubts(attack, images)],
     }
 
 
-def _show(
-    attack: Reconstructs, scene: Scene, originals: Tensor, images: Tensor
-) -> Entry:
-    """Keep the first images for grids across runs, and return their scores."""
+def _show(attack: Reconstructs, scene: Scene, samples: Tensor) -> Entry:
+    """Show what the attack found, and return what its entry says about it."""
     options = scene.options
     name = f"{title(attack)}-{options.budget}-client{options.client}"
-    path = pictures.write_shown(scene.images, name, originals, images)
-    count = min(pictures.SHOWN, len(images))
-    metrics = scene.judge.score_first(count, images)
-    return {"file": path.name, "images": count, "metrics": metrics}
+    return scene.exhibits.add(title(attack), name, samples)
 
 
 def _target_labels(attack: Reconstructs, scene: Scene) -> scoring.Figures:
@@ -208,7 +227,7 @@ def _infer(attack: InfersLabels, scene: Scene, source: str) -> Entry:
         "images": score.samples,
         "metrics": {score.name: scoring.label_figures(score)},
         "chance": score.chance,
-        "notes": list(attack.notes),
+        "notes": [*scene.remarks, *attack.notes],
     }
 
 

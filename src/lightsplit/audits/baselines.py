@@ -20,7 +20,7 @@ from lightsplit.seeding import numpy_generator
 
 TELLING = ("ssim", "correlation")  # in one of them an attack must beat all baselines
 RESAMPLES = 2000
-ALPHA = 0.025 / len(TELLING)  # one-sided; there are several chances to win by luck
+ALPHA = 0.025  # one-sided; divided by the number of chances to win by luck
 PAIRS = "pairs"
 AS_GOOD_AS_PAIRS = ({PAIRS}, {"linked", "auxiliary"}, {"client", "auxiliary"})
 
@@ -41,9 +41,15 @@ class Lead(NamedTuple):
 
 @dataclass
 class Baselines:
-    """The scores of the trivial attackers, image by image."""
+    """The scores of the trivial attackers, image by image.
+
+    Attributes:
+        seed: of the bootstrap.
+        telling: metrics in one of which an attack must beat all baselines.
+    """
 
     seed: int = 0
+    telling: tuple[str, ...] = TELLING
     _known: dict[str, tuple[frozenset[str], dict[str, Tensor]]] = field(
         default_factory=dict
     )
@@ -52,7 +58,7 @@ class Baselines:
         self, name: str, needs: Sequence[str], values: Mapping[str, Tensor]
     ) -> None:
         """Remember the scores of a trivial attacker."""
-        telling = {metric: values[metric] for metric in TELLING}
+        telling = {metric: values[metric] for metric in self.telling}
         self._known[name] = frozenset(needs), telling
 
     def leads(
@@ -73,7 +79,7 @@ class Baselines:
                 ),
                 key=lambda lead: lead.low,
             )
-            for metric in TELLING
+            for metric in self.telling
             if fair
         }
 
@@ -83,7 +89,8 @@ class Baselines:
         counts = generator.multinomial(
             len(numbers), np.full(len(numbers), 1 / len(numbers)), size=RESAMPLES
         )
-        low = float(np.quantile(counts @ numbers / len(numbers), ALPHA))
+        share = ALPHA / len(self.telling)
+        low = float(np.quantile(counts @ numbers / len(numbers), share))
         return Lead(name, float(numbers.mean()), low)
 
 

@@ -13,10 +13,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import torch
-from torch import Tensor
 
 from lightsplit.attacks import (
     Exchange,
@@ -27,7 +26,6 @@ from lightsplit.attacks import (
     ServerView,
     silent,
 )
-from lightsplit.audits import pictures, scoring
 from lightsplit.audits.attacking import (
     Interrupted,
     Scene,
@@ -37,11 +35,13 @@ from lightsplit.audits.attacking import (
     run_attack,
     title,
 )
-from lightsplit.audits.audit import find_victim, set_scene
-from lightsplit.audits.gathering import gather, hinted
+from lightsplit.audits.audit import find_victim, make_judge, set_scene
+from lightsplit.audits.exhibits import make_exhibits
+from lightsplit.audits.gathering import gather, give_hints
 from lightsplit.audits.linking import link
-from lightsplit.audits.observation import public_wire
+from lightsplit.audits.observation import joined, public_wire
 from lightsplit.audits.options import AuditOptions
+from lightsplit.audits.owner import is_joined
 from lightsplit.audits.pausing import Pauses
 from lightsplit.audits.plan import (
     TRAINING_SAMPLES,
@@ -71,14 +71,24 @@ def audit_during(
     data_dir: Path | None = None,
 ) -> list[Entry]:
     """Train the run again under attack; return the entries added to its record."""
+    if is_joined(folder):
+        raise RunError(
+            f"{folder.path} is an owner's part of a networked run; to train that again "
+            "takes the server and the other owners: leave out --during"
+        )
     planned = expected(options, during=True)
     if options.resume and any(looks_at_messages(one.attack) for one in planned):
         raise AuditError(
             "label inference looks at the messages of the last steps, which are not "
             "saved; resume with the attacks that learn only"
         )
+    if folder.read_record()["experiment"]["split"].get("release") == "once":
+        raise AuditError(
+            "each code of this run was sent once, so there are no codes in its steps "
+            "to watch; audit it without --during"
+        )
     job = begin_again(folder, data_dir, device=options.device, task=options.task)
-    planned = suited(planned, options, job)
+    planned = suited(planned, options, job.experiment.make_task(), job.contract)
     victim = find_victim(job, options)
     known = gather(victim, auxiliary=options.auxiliary_count, seed=options.seed)
     known = replace(known, linked=link(victim))
@@ -159,7 +169,7 @@ def _scene_now(
     folder: RunFolder,
 ) -> Scene:
     exchanges = tuple(Exchange(*exchange) for exchange in recorder.exchanges)
-    labels = _labels(victim, exchanges)
+    labels, judge = _labels(victim, exchanges), make_judge(victim)
     return Scene(
         options=options,
         view=ServerView(
@@ -167,15 +177,15 @@ def _scene_now(
             wire=public_wire(victim),
             exchanges=exchanges,
         ),
-        knowledge=hinted(known, labels, seed=options.seed),
-        judge=scoring.Judge(victim.targets),
+        knowledge=give_hints(known, labels, seed=options.seed),
+        judge=judge,
         labels=labels,
-        images=folder.images,
+        exhibits=make_exhibits(folder.images, judge),
     )
 
 
-def _labels(victim: Victim, exchanges: tuple[Exchange, ...]) -> Tensor:
-    return torch.cat(
+def _labels(victim: Victim, exchanges: tuple[Exchange, ...]) -> Any:
+    return joined(
         [
             true_labels(victim, request.step)
             for request, _ in exchanges
@@ -209,8 +219,9 @@ def _attack_at_the_end(
         for one in planned
         if one.attack.kind == "trivial"
     ]
+    scene.exhibits.begin()
     for attack in (*trivial, *learners):
         for entry in run_attack(attack, scene, watch):
             yield keep(folder, entry)
     rows = [title(attack) for attack in (*trivial, *learners)]
-    pictures.write_grid(folder.images, rows)
+    scene.exhibits.finish(rows)

@@ -4,9 +4,10 @@ Everything here is a copy: a victim that trains on changes none of it.
 """
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -14,19 +15,24 @@ from torch import Tensor, nn
 from lightsplit import seeding
 from lightsplit.attacks import Hints, Knowledge, LabelledImages, Pairs, readable
 from lightsplit.audits.setup import fresh_head, fresh_parts, server_setup
-from lightsplit.audits.victim import Victim, as_images, shuffled
+from lightsplit.audits.victim import Known, Victim, as_known, shuffled
 from lightsplit.codecs import Code, Codec
 from lightsplit.errors import AuditError
-from lightsplit.experiments import Job, pieces
+from lightsplit.experiments import Experiment, pieces
 from lightsplit.experiments.cuts import make_codec, make_formats
 from lightsplit.formats import AsReceived, WireFormats
+from lightsplit.nesting import batches_of
 from lightsplit.objectives import Objective
+from lightsplit.protocol import Contract
+from lightsplit.runtime import ClientSide
+from lightsplit.splitting import call
+from lightsplit.tasks import Task
 
 CHUNK = 512
 
 
 class TrueClient(nn.Module):
-    """The victim's own head and encoder: images to codes as the server reads them.
+    """The victim's own head and encoder: samples to codes as the server reads them.
 
     Rounding to a wire format is inside, and gradients pass straight through it.
     """
@@ -37,6 +43,7 @@ class TrueClient(nn.Module):
         codec: Codec,
         formats: WireFormats,
         *,
+        as_inputs: Callable[[Tensor], Any],
         objectives: Iterable[Objective] = (),
     ) -> None:
         super().__init__()
@@ -45,10 +52,16 @@ class TrueClient(nn.Module):
         self.encoder = codec.encoder
         self.received = AsReceived(formats, codec=codec)
         self._codec = codec
+        self._as_inputs = as_inputs
 
-    def forward(self, images: Tensor) -> Tensor:
-        """Return one readable code per image."""
-        return self.encode(self.head(images))
+    def forward(self, samples: Tensor) -> Tensor:
+        """Return one readable code per sample, as an attacker has them."""
+        return self.encode(self.activate(self._as_inputs(samples)))
+
+    def activate(self, inputs: Any) -> Tensor:
+        """Return the activations of the model's own inputs."""
+        activations: Tensor = call(self.head, inputs)
+        return activations
 
     def encode(self, activations: Tensor) -> Tensor:
         """Return one readable code per activation."""
@@ -62,39 +75,76 @@ class TrueClient(nn.Module):
 def gather(victim: Victim, *, auxiliary: int, seed: int) -> Knowledge:
     """Return the knowledge without the victim's weights: images, shapes, a model."""
     others = torch.arange(min(auxiliary, len(victim.others)))
-    return Knowledge(
-        image_shape=victim.job.experiment.make_task().image_shape,
-        classes=victim.job.experiment.make_task().class_count,
-        auxiliary=as_images(victim.others, others),
-        architecture=partial(fresh_head, victim.job.experiment, seed),
-        labels=victim.targets.labels,
-        sent_labels=_sent_labels(victim),
-        setup=server_setup(victim.job.experiment, victim.job.contract, seed),
-        first_client=partial(first_client, victim.job, seed),
+    _, sent_labels = victim.job.shares[victim.client].samples.batch(victim.rows)
+    return public_knowledge(
+        victim.job.experiment,
+        victim.job.contract,
+        as_known(victim.truth, *victim.others.batch(others)),
+        victim.targets,
+        sent_labels=sent_labels,
+        seed=seed,
     )
 
 
-def _sent_labels(victim: Victim) -> Tensor:
-    """Return the targets' labels as the client sends them: none if it has the tail."""
-    rows = victim.rows[:0] if victim.side.has_tail else victim.rows
-    if not len(rows):
-        return torch.empty(0).long()
-    labels: Tensor = victim.job.shares[victim.client].samples.batch(rows)[1]
-    return labels
+def public_knowledge(
+    experiment: Experiment,
+    contract: Contract,
+    auxiliary: LabelledImages,
+    targets: LabelledImages,
+    *,
+    sent_labels: Any,
+    seed: int,
+) -> Knowledge:
+    """Return the knowledge about a run that needs none of the victim's weights.
+
+    ``sent_labels`` are the targets' labels that the client trains on. The server gets
+    them in the vanilla topology alone.
+    """
+    task = experiment.make_task()
+    has_classes = are_classes(task, targets.labels)
+    is_vanilla = contract.topology == "vanilla"
+    no_classes = "the labels of this task are not classes"
+    return Knowledge(
+        image_shape=task.find_truth().shape,
+        classes=task.classes if has_classes else None,
+        auxiliary=auxiliary,
+        architecture=partial(fresh_head, experiment, seed),
+        labels=targets.labels if has_classes else None,
+        sent_labels=sent_labels
+        if has_classes and is_vanilla
+        else torch.empty(0).long(),
+        setup=server_setup(experiment, contract, seed),
+        first_client=partial(first_client, experiment, contract, seed),
+        reasons={} if has_classes else dict.fromkeys(("classes", "labels"), no_classes),
+    )
 
 
-def first_client(job: Job, seed: int, has_secret: bool) -> TrueClient:
+def are_classes(task: Task, labels: Any) -> bool:
+    """Return whether labels are one class per sample."""
+    if task.classes is None or not isinstance(labels, Tensor):
+        return False
+    return labels.ndim == 1 and not labels.is_floating_point()
+
+
+def first_client(
+    experiment: Experiment, contract: Contract, seed: int, has_secret: bool
+) -> TrueClient:
     """Return a client as it was before the first step, drawn from the run's seed.
 
     With a secret, everything that it would have drawn comes from the attacker instead;
     weights from a file are known in any case.
     """
-    experiment, shape = job.experiment, job.contract.activation_shape
+    shape = contract.activation_shape
     is_drawn = has_secret and experiment.task.weights is None
     parts = fresh_parts(experiment, seed) if is_drawn else pieces.load_parts(experiment)
     drawn_for = "attacker" if has_secret else "codec"
     codec = make_codec(experiment, shape, weights_of=drawn_for)
-    client = TrueClient(parts.head, codec, make_formats(experiment))
+    client = TrueClient(
+        parts.head,
+        codec,
+        make_formats(experiment),
+        as_inputs=experiment.make_task().find_truth().inputs,
+    )
     device = pieces.make_device(experiment.training.device)
     return client.to(device).eval().requires_grad_(False)
 
@@ -103,43 +153,48 @@ def let_oracles_know(knowledge: Knowledge, victim: Victim) -> Knowledge:
     """Return the knowledge with the victim's trained head and true codes added."""
     if knowledge.auxiliary is None:
         raise AuditError("an oracle needs auxiliary images, and this run has none")
-    client = true_client(victim)
-    pairs = make_pairs(client, knowledge.auxiliary)
+    client = true_client(victim.side, victim.job.experiment)
+    pairs = make_pairs(client, cast(Known, knowledge.auxiliary), victim.truth.kind)
     return replace(knowledge, client=client, pairs=pairs)
 
 
-def true_client(victim: Victim) -> TrueClient:
-    """Return a frozen copy of the victim's head and encoder, in evaluation mode."""
-    return copied_client(victim).eval()
+def true_client(side: ClientSide, experiment: Experiment) -> TrueClient:
+    """Return a frozen copy of a client's head and encoder, in evaluation mode."""
+    return copied_client(side, experiment).eval()
 
 
-def copied_client(victim: Victim) -> TrueClient:
-    """Return a copy of the victim's head and encoder that cannot be trained."""
+def copied_client(side: ClientSide, experiment: Experiment) -> TrueClient:
+    """Return a copy of a client's head and encoder that cannot be trained."""
     client = TrueClient(
-        copy.deepcopy(victim.side.modules["head"]),
-        pieces.private_codec(victim.side.codec),
-        victim.job.trainer.server.wire.formats,
-        objectives=copy.deepcopy([o for o, weight in victim.side.objectives if weight]),
+        copy.deepcopy(side.modules["head"]),
+        pieces.private_codec(side.codec),
+        make_formats(experiment),
+        as_inputs=experiment.make_task().find_truth().inputs,
+        objectives=copy.deepcopy([o for o, weight in side.objectives if weight]),
     )
     return client.requires_grad_(False)
 
 
-def make_pairs(client: TrueClient, known: LabelledImages) -> Pairs:
-    """Return the true codes and activations of known images."""
+def make_pairs(client: TrueClient, known: Known, kind: str) -> Pairs:
+    """Return the true codes and activations of known samples."""
     codes, activations = [], []
     with torch.no_grad(), seeding.scope(0, "pairs"):  # an objective may add noise
-        for images in torch.split(known.images, CHUNK):
-            activations.append(client.head(images))
+        for inputs in batches_of(known.inputs, CHUNK):
+            activations.append(client.activate(inputs))
             codes.append(client.encode(activations[-1]))
-    return Pairs(torch.cat(codes), torch.cat(activations), known.images)
+    return Pairs(torch.cat(codes), torch.cat(activations), known.images, kind)
 
 
-def hinted(knowledge: Knowledge, labels: Tensor, *, seed: int) -> Knowledge:
+def give_hints(knowledge: Knowledge, labels: Any, *, seed: int) -> Knowledge:
     """Return the knowledge with some of the recorded samples' labels added.
 
     One sample of each class for attacks that need little, and half of all samples for
-    attacks that learn from them.
+    attacks that learn from them. Labels that are not classes give no hints.
     """
+    if knowledge.classes is None:
+        reason = knowledge.reasons["classes"]
+        reasons = {**knowledge.reasons, "hints": reason, "known_rows": reason}
+        return replace(knowledge, reasons=reasons)
     rows = shuffled(torch.arange(len(labels)), seed, "known rows")[: len(labels) // 2]
     return replace(
         knowledge,

@@ -35,4 +35,4 @@ def _targets_of(batches: Batches, targets: Tensor, step: int) -> Tensor:
 
 
 def _client_now(victim: Victim) -> TrueClient:
-    return copied_client(victim).train()
+    return copied_client(victim.side, victim.job.experiment).train()

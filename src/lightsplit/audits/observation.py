@@ -10,16 +10,19 @@ change the victim in memory and leave its run folder alone.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from lightsplit.attacks import Exchange, ServerView, Snapshot
-from lightsplit.audits.victim import Victim, as_images, shuffled
+from lightsplit.audits.victim import Victim, shuffled
 from lightsplit.codecs import Codec
 from lightsplit.experiments import pieces
 from lightsplit.experiments.cuts import make_codec
+from lightsplit.nesting import batches_of
 from lightsplit.protocol import Wire
+from lightsplit.runtime import OnceClient
 from lightsplit.transports import Recorder, through
 
 
@@ -28,7 +31,7 @@ class Observation:
     """The server's view, and the true labels of its training rows."""
 
     view: ServerView
-    labels: Tensor
+    labels: Any
 
 
 def observe(victim: Victim, *, training_samples: int, seed: int) -> Observation:
@@ -39,10 +42,8 @@ def observe(victim: Victim, *, training_samples: int, seed: int) -> Observation:
     weights = {name: tensor.clone() for name, tensor in modules.state_dict().items()}
     wire = public_wire(victim)
     victim.actor.send = through(recorder, job.trainer.server.handle)
-    for images in torch.split(
-        victim.targets.images, job.experiment.training.batch_size
-    ):
-        victim.actor.predict(images)
+    for inputs in batches_of(victim.targets.inputs, job.experiment.training.batch_size):
+        victim.actor.predict(inputs)
     labels = _train(victim, training_samples, seed)
     view = ServerView(
         contract=job.contract,
@@ -74,7 +75,7 @@ def public_codec(victim: Victim) -> Codec:
     return codec
 
 
-def _train(victim: Victim, samples: int, seed: int) -> Tensor:
+def _train(victim: Victim, samples: int, seed: int) -> Any:
     """Train on whole batches only, because a single sample cannot be normalised."""
     held = victim.job.held[victim.client]
     size = min(victim.job.experiment.training.batch_size, len(held))
@@ -82,6 +83,18 @@ def _train(victim: Victim, samples: int, seed: int) -> Tensor:
     drawn = victim.job.shares[victim.client].samples  # the labels that it trains on
     labels = []
     for batch in torch.split(rows[: len(rows) // size * size], size):
-        victim.actor.step(*drawn.batch(batch))
-        labels.append(as_images(victim.job.dataset.train, batch).labels)
-    return torch.cat(labels)
+        inputs, told = drawn.batch(batch)
+        if isinstance(victim.actor, OnceClient):  # its steps name samples
+            numbers = (batch[:, None] == held[None, :]).int().argmax(1)
+            victim.actor.recall_step(numbers, told)
+        else:
+            victim.actor.step(inputs, told)
+        labels.append(victim.job.dataset.train.batch(batch)[1])
+    return joined(labels)
+
+
+def joined(labels: list[Any]) -> Any:
+    """Return the labels of several batches as one tensor; others stay a list."""
+    if all(isinstance(one, Tensor) for one in labels):
+        return torch.cat(labels)
+    return labels

@@ -34,6 +34,8 @@ class AuditOptions:
         seed: of everything random in the attacks.
         device: where they run.
         task: where the task of the run is now, if it has moved since.
+        data: where the files of an owner who joined are now, if they have moved.
+        secret: file with the secret of an owner who joined, if it was given one.
         during: whether to train the run once more, with attacks that watch.
         score_every: steps between two scores of attacks that observe, on the batch at
             hand; 0 is never.
@@ -51,6 +53,8 @@ class AuditOptions:
     seed: int = 0
     device: str = "cpu"
     task: str | None = None
+    data: str | None = None
+    secret: str | None = None
     during: bool = False
     score_every: int = 100
     save_every: int = 200

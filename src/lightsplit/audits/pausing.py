@@ -23,7 +23,16 @@ from lightsplit.results import RunFolder, tensors
 from lightsplit.runs import checkpoint_folder
 from lightsplit.simulation import checkpoint
 
-NOT_COMPARED = ("during", "score_every", "save_every", "resume", "device", "task")
+NOT_COMPARED = (
+    "during",
+    "score_every",
+    "save_every",
+    "resume",
+    "device",
+    "task",
+    "data",
+    "secret",
+)
 
 
 class Pauses:

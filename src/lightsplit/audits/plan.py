@@ -14,7 +14,6 @@ from lightsplit.attacks import (
 )
 from lightsplit.audits.options import EVERY_ATTACK, AuditOptions
 from lightsplit.errors import AuditError, ConfigError
-from lightsplit.experiments import Job
 from lightsplit.part_options import (
     Options,
     Value,
@@ -22,6 +21,8 @@ from lightsplit.part_options import (
     parse_part,
     write_part,
 )
+from lightsplit.protocol import Contract
+from lightsplit.tasks import Task
 
 TRAINING_SAMPLES = 1024  # of further training, whose messages label inference sees
 
@@ -98,7 +99,9 @@ def expected(options: AuditOptions, *, during: bool) -> list[Planned]:
     return [*beside, *(one for one in watching if one not in beside)]
 
 
-def suited(planned: list[Planned], options: AuditOptions, job: Job) -> list[Planned]:
+def suited(
+    planned: list[Planned], options: AuditOptions, task: Task, contract: Contract
+) -> list[Planned]:
     """Return the attacks that can be built for the run.
 
     An attack that does not fit is left out, unless it was asked for by its name: then
@@ -107,7 +110,7 @@ def suited(planned: list[Planned], options: AuditOptions, job: Job) -> list[Plan
     return [
         one
         for one in planned
-        if _fits(one.attack, job, is_named=options.names(one.attack.name))
+        if _fits(one.attack, task, contract, is_named=options.names(one.attack.name))
     ]
 
 
@@ -134,11 +137,17 @@ def _in_its_forms(name: str, given: Options, options: AuditOptions) -> list[Plan
     return [Planned(attack, form, pairs) for form in _forms(attack, options)]
 
 
-def _fits(attack: type[Attack], job: Job, *, is_named: bool) -> bool:
+def _fits(
+    attack: type[Attack], task: Task, contract: Contract, *, is_named: bool
+) -> bool:
+    truth = task.find_truth()
     try:
-        attack.check_shapes(
-            job.contract.activation_shape, job.experiment.make_task().image_shape
-        )
+        if truth.kind not in attack.truths:
+            raise AuditError(
+                f"{attack.name} works on {' and '.join(attack.truths)} tasks; the "
+                f"samples of {task.name} are {truth.things}"
+            )
+        attack.check_shapes(contract.activation_shape, truth.shape)
     except AuditError:
         if is_named:
             raise

@@ -8,12 +8,13 @@ leakage    one entry per ladder, that is per client, seed and targets: the worst
 
 from typing import Any
 
-from lightsplit.attacks import Reconstructs
+from lightsplit.attacks import Attack, Reconstructs
 from lightsplit.audits.options import AuditOptions
 from lightsplit.audits.plan import Planned, expected, looks_at_messages
 from lightsplit.metrics import METRICS
 from lightsplit.results import RunFolder, attack_label, ladders
 from lightsplit.results.ladder import SAME
+from lightsplit.truths import ImageTruth
 
 Entry = dict[str, Any]
 KEY = ("attack", "form", "message", "step", "budget", "client", "seed", "targets")
@@ -53,7 +54,13 @@ def _worst_by_metric(ladder: list[Entry]) -> dict[str, Entry]:
 
 
 def is_audited(record: dict[str, Any], options: AuditOptions) -> bool:
-    """Return whether every attack that ``options`` ask for has an entry already."""
+    """Return whether every attack that ``options`` ask for has an entry already.
+
+    Where nothing was sent there is nothing to attack.
+    """
+    codec = record.get("experiment", {}).get("codec", {})
+    if codec.get("name") == "none":
+        return True
     same = ("budget", "client", "seed")
     entries = [
         entry
@@ -61,11 +68,24 @@ def is_audited(record: dict[str, Any], options: AuditOptions) -> bool:
         if all(entry.get(name) == getattr(options, name) for name in same)
     ]
     last = record.get("steps") if options.during else None
+    kind = next((e["truth"] for e in entries if "truth" in e), ImageTruth.kind)
     return all(
         _is_complete([e for e in entries if _is_of(e, one)], one, options, last)
         for one in expected(options, during=options.during)
-        if options.names(one.attack.name) or one.attack.takes_any_shape()
+        if options.names(one.attack.name)
+        or (_takes(one.attack, kind) and _has_labels(one.attack, record))
     )
+
+
+def _takes(attack: type[Attack], kind: str) -> bool:
+    """Return whether an attack takes all samples of this kind."""
+    return kind in attack.truths and attack.takes_any_shape()
+
+
+def _has_labels(attack: type[Attack], record: dict[str, Any]) -> bool:
+    """Return whether a run has the classes that an attack needs, if it needs any."""
+    has_classes = record.get("label_histogram", ()) is not None
+    return has_classes or not {"classes", "labels", "hints"} & set(attack.needs)
 
 
 def _is_of(entry: Entry, planned: Planned) -> bool:

@@ -5,20 +5,21 @@ trivial attackers: an attack that does not beat them has shown nothing.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
-from lightsplit.attacks import LabelledImages, LabelScore, Reconstructs
+from lightsplit.attacks import LabelScore, Reconstructs
 from lightsplit.audits.baselines import Baselines
 from lightsplit.data import data_folder
 from lightsplit.metrics import METRICS, evaluate, summarise, wilson_interval
 from lightsplit.metrics.lpips_weights import FEATURES_FILE
+from lightsplit.truths import Truth
 
 Figures = dict[str, dict[str, float]]
-PICTURED = ("mse", "ssim", "psnr", "lpips")  # beside pictures, as in the paper
 
 
 @dataclass(eq=False)
@@ -26,24 +27,33 @@ class Judge:
     """Scores reconstructions against the originals and the trivial attackers.
 
     Attributes:
-        originals: the images that were to be reconstructed.
+        truth: the kind of the samples, which says what is told apart by which metrics.
+        originals: the samples that were to be reconstructed.
+        labels: of the originals.
         weights: folder of LPIPS's weights; without it LPIPS is left out.
         baselines: the scores of the trivial attackers.
     """
 
-    originals: LabelledImages
+    truth: Truth
+    originals: Tensor
+    labels: Any
     weights: Path | None = None
     seed: int = 0
-    baselines: Baselines = field(default_factory=Baselines)
+    baselines: Baselines = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.baselines = Baselines(telling=self.truth.telling)
 
     def score(self, reconstructions: Tensor) -> Figures:
         """Return every metric's mean, interval and worst."""
         return self.summarise(self.values(reconstructions))
 
-    def score_first(self, count: int, reconstructions: Tensor) -> Figures:
-        """Return the metrics of pictures for the first ``count`` images alone."""
-        names = [name for name in PICTURED if self.weights or name != "lpips"]
-        return self.summarise(self.values(reconstructions[:count], names, count=count))
+    def score_first(
+        self, count: int, reconstructions: Tensor, names: Sequence[str]
+    ) -> Figures:
+        """Return some metrics of the first ``count`` samples alone."""
+        known = [name for name in names if self.weights or name != "lpips"]
+        return self.summarise(self.values(reconstructions[:count], known, count=count))
 
     def values(
         self,
@@ -52,13 +62,14 @@ class Judge:
         *,
         count: int | None = None,
     ) -> dict[str, Tensor]:
-        """Return the metrics of each image; of the first ``count`` targets if given."""
-        originals = self.originals.images[:count]
+        """Return the metrics of each sample, or of the first ``count`` targets."""
+        originals = self.originals[:count]
         return evaluate(
             reconstructions.to(originals),
             originals,
             metrics=names,
             weights=self.weights,
+            kind=self.truth.kind,
         )
 
     def summarise(self, values: Mapping[str, Tensor]) -> Figures:
@@ -96,5 +107,5 @@ def doubts(attack: Reconstructs, reconstructions: Tensor) -> list[str]:
     """Return the reasons not to believe a result."""
     spread = (reconstructions - reconstructions[:1]).abs().max()
     if attack.kind != "trivial" and len(reconstructions) > 1 and spread < 1e-6:
-        return ["the same picture for every code: the attack did not look at them"]
+        return ["the same answer for every code: the attack did not look at them"]
     return []

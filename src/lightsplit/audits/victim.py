@@ -11,7 +11,7 @@ file.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -25,6 +25,18 @@ from lightsplit.results.settings import merge
 from lightsplit.runtime import Client, ClientSide
 from lightsplit.seeding import numpy_generator
 from lightsplit.simulation import checkpoint
+from lightsplit.truths import Truth
+
+
+@dataclass(frozen=True, eq=False)
+class Known(LabelledImages):
+    """Samples as an attacker would hold them, and as the model takes them.
+
+    Attributes:
+        inputs: of the model, of any nesting.
+    """
+
+    inputs: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +53,14 @@ class Victim:
 
     job: Job
     client: int
-    targets: LabelledImages
+    targets: Known
     others: SampleSet
     rows: Tensor
+
+    @property
+    def truth(self) -> Truth:
+        """What is to be found out about the client's samples."""
+        return self.job.experiment.make_task().find_truth()
 
     @property
     def side(self) -> ClientSide:
@@ -80,7 +97,8 @@ def begin_again(
     if "label_histogram" not in folder.read_record():
         raise RunError(
             f"{folder.path} was trained over the network, so its folder has no head to "
-            "attack; audit a run of `lightsplit train` with the same settings"
+            "attack; audit the folder of an owner who joined with --record, or a run "
+            "of `lightsplit train` with the same settings"
         )
     tables = read_experiment(folder.experiment_file)
     if task is not None:
@@ -103,22 +121,22 @@ def choose_victim(
     mine = shuffled(job.held[client], seed, "targets")[:images]
     train = job.dataset.train
     others = job.dataset.test if others_from == "test" else _others(job, client, seed)
-    return Victim(job, client, as_images(train, mine), others, mine)
+    truth = job.experiment.make_task().find_truth()
+    return Victim(job, client, as_known(truth, *train.batch(mine)), others, mine)
 
 
-def true_labels(victim: Victim, step: int) -> Tensor:
+def true_labels(victim: Victim, step: int) -> Any:
     """Return the true labels of the victim's batch of ``step``.
 
     A client that draws its labels before training trains on other ones.
     """
     rows = victim.job.shares[victim.client].rows(step)
-    labels: Tensor = victim.job.dataset.train.batch(rows)[1]
-    return labels
+    return victim.job.dataset.train.batch(rows)[1]
 
 
-def as_images(samples: SampleSet, indices: Tensor) -> LabelledImages:
-    """Return the samples at ``indices`` as an attacker would hold them."""
-    return LabelledImages(*samples.batch(indices))
+def as_known(truth: Truth, inputs: Any, labels: Any) -> Known:
+    """Return a batch as an attacker would hold it."""
+    return Known(truth.samples(inputs), labels, inputs)
 
 
 def shuffled(indices: Tensor, seed: int, *names: int | str) -> Tensor:

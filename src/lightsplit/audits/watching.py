@@ -43,7 +43,8 @@ class Trajectory:
         if not self._every or (step + 1) % self._every:
             return
         batches = self._victim.job.trainer.batches[self._victim.client]
-        images, _ = batches.batch(step)
+        inputs, _ = batches.batch(step)
+        images = self._victim.truth.samples(inputs)
         guess = attack.guess()
         line: Line = {"step": step + 1, "images": len(images)}
         if guess.images is not None:

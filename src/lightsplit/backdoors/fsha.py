@@ -85,6 +85,8 @@ class FeatureSpaceHijacker:
         """Return a reply that looks like an honest server's."""
         if isinstance(request, OutputGradient):
             return self._hijack(request)
+        if not isinstance(request, CodeMessage):
+            raise ProtocolError(f"a hijacker needs codes, got a {request.kind}")
         if request.is_training:
             self._pending = self._train(request)
             if request.labels is not None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from lightsplit.cli import certs_group
+from lightsplit.cli.advise import advise
 from lightsplit.cli.audit import audit_run
 from lightsplit.cli.compare import compare
 from lightsplit.cli.cost import cost
@@ -59,6 +60,7 @@ app.command("new")(new)
 app.command("train")(train)
 app.command("audit")(audit_run)
 app.command("sweep")(sweep)
+app.command("advise")(advise)
 app.command("report")(report)
 app.command("compare")(compare)
 app.command("cost")(cost)

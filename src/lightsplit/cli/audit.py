@@ -24,16 +24,23 @@ from lightsplit.cli.audit_options import (
     Form,
     GoOn,
     Images,
+    MovedData,
     MovedTask,
     Run,
     SaveEvery,
     ScoreEvery,
     VictimIndex,
 )
+from lightsplit.cli.link import SecretFile
 from lightsplit.cli.options import DataDir
 from lightsplit.experiments import read_experiment
 from lightsplit.part_options import write_part
-from lightsplit.results import RunFolder, attack_label, shown_metrics
+from lightsplit.results import (
+    RunFolder,
+    attack_label,
+    columns_text,
+    shown_metrics,
+)
 
 LEFT_OUT = ("psnr",)  # says the same as the MSE beside it
 HEADINGS = {
@@ -42,7 +49,13 @@ HEADINGS = {
     "mse": "MSE",
     "correlation": "corr.",
     "reidentification": "re-id.",
+    "r2": "R²",
+    "row_mse": "MSE",
+    "token_accuracy": "tokens in place",
+    "token_f1": "tokens (F1)",
+    "text_reidentification": "re-id.",
 }
+THINGS = {"image": "images", "table": "rows", "text": "texts"}
 
 
 def audit_run(  # noqa: PLR0913
@@ -62,14 +75,18 @@ def audit_run(  # noqa: PLR0913
     resume: GoOn = False,
     seed: AttackSeed = 0,
     device: Device = "cpu",
+    data: MovedData = None,
+    secret: SecretFile = None,
     data_dir: DataDir = None,
     json: EntriesAsJson = False,
 ) -> None:
     """Attack a finished run with its server's view, and score the reconstructions.
 
-    The trivial attackers (mean image, class mean, black, nearest known image) always
-    run too: an attack that does not beat them shows nothing. The worst figure of all
-    attacks on the same images is the claim about a codec.
+    Images, rows of tables and texts are attacked, of built-in tasks and your own, in
+    one process or as an owner recorded them. The trivial attackers (means, black,
+    frequent tokens, nearest known sample) always run too: an attack that does not beat
+    them shows nothing. The worst figure of all attacks on the same samples is the claim
+    about a codec.
 
     [bold]Examples[/]
 
@@ -84,6 +101,8 @@ def audit_run(  # noqa: PLR0913
       lightsplit audit RUN --attack label-hint --during
 
       lightsplit audit RUN --attack sdar --during --budget full
+
+      lightsplit audit runs/client-alice --data ./mine         after `join --record`
 
     `lightsplit list attacks` shows the options of each attack. Figures are added to the
     run's record.json, pictures to its images/audit.png.
@@ -102,6 +121,8 @@ def audit_run(  # noqa: PLR0913
             seed=seed,
             device=device,
             task=task,
+            data=None if data is None else str(data),
+            secret=None if secret is None else str(secret),
             during=during,
             score_every=score_every,
             save_every=save_every,
@@ -134,6 +155,10 @@ def _show(entries: list[dict[str, Any]], folder: RunFolder) -> None:
     picture = folder.images / "audit.png"
     if picture.is_file():
         console.out.print(f"pictures: {picture}", soft_wrap=True)
+    sheets = [entry["sheet"]["file"] for entry in entries if "sheet" in entry]
+    if sheets:
+        where = folder.images / "sheet-*.csv"
+        console.out.print(f"originals beside guesses: {where}", soft_wrap=True)
 
 
 def audit_in(
@@ -154,17 +179,20 @@ def tables(entries: list[dict[str, Any]]) -> list[Table]:
     labels = [entry for entry in entries if entry["kind"] == "labels"]
     made = []
     if images:
-        made.append(_image_table(images))
+        made.append(_sample_table(images))
+    columns = _column_table(images)
+    if columns is not None:
+        made.append(columns)
     if labels:
         made.append(_label_table(labels))
     return made
 
 
-def _image_table(entries: list[dict[str, Any]]) -> Table:
+def _sample_table(entries: list[dict[str, Any]]) -> Table:
     known = shown_metrics(entries[0]["metrics"])
     shown = [name for name in known if name not in LEFT_OUT]
-    count = entries[0]["images"]
-    table = Table(title=f"reconstruction of {count} images", title_justify="left")
+    count, things = entries[0]["images"], THINGS[entries[0].get("truth", "image")]
+    table = Table(title=f"reconstruction of {count} {things}", title_justify="left")
     for column in ("attack", "form"):
         table.add_column(column, no_wrap=True)
     headings = [HEADINGS.get(name, name) for name in shown]
@@ -179,6 +207,20 @@ def _image_table(entries: list[dict[str, Any]]) -> Table:
             f"{entry['seconds']:.0f} s",
             style="dim" if entry["kind"] == "trivial" else "",
         )
+    return table
+
+
+def _column_table(entries: list[dict[str, Any]]) -> Table | None:
+    """Return the columns of the attack that explains most of a table."""
+    having = [one for one in entries if "columns" in one and one["kind"] != "trivial"]
+    if not having:
+        return None
+    best = max(having, key=lambda one: one["metrics"]["r2"]["mean"])
+    table = Table(title=f"columns, by {attack_label(best)}", title_justify="left")
+    for column in ("column", "R²", "guessed", "blind guess"):
+        table.add_column(column, justify="left" if column == "column" else "right")
+    for line in columns_text(best["columns"]):
+        table.add_row(*line)
     return table
 
 

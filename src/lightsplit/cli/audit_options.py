@@ -5,7 +5,12 @@ from typing import Annotated
 
 import typer
 
-Run = Annotated[Path, typer.Argument(help="folder of a finished `train` run")]
+Run = Annotated[
+    Path,
+    typer.Argument(
+        help="folder of a finished `train` run, or of an owner who used `join --record`"
+    ),
+]
 AttackNames = Annotated[
     list[str] | None,
     typer.Option(
@@ -20,6 +25,12 @@ MovedTask = Annotated[
         "--task", help="where the task of the run is, if it has moved since the run"
     ),
 ]
+MovedData = Annotated[
+    Path | None,
+    typer.Option(
+        "--data", help="an owner's files, if they have moved since `join --record`"
+    ),
+]
 Form = Annotated[
     str,
     typer.Option(
@@ -31,7 +42,8 @@ Images = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="images to reconstruct; default: 64, or 256 if short, 1000 if full",
+        help="images, rows or texts to reconstruct; default: 64, or 256 if short, 1000 "
+        "if full",
     ),
 ]
 BudgetName = Annotated[
@@ -45,14 +57,16 @@ Auxiliary = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="images the attacker has; default: 2000, or 10000 if short, 30000 if full",
+        help="images, rows or texts the attacker has; default: 2000, or 10000 if "
+        "short, 30000 if full",
     ),
 ]
 AuxiliaryFrom = Annotated[
     str,
     typer.Option(
-        help="others: the other clients' images (with one client: shuffled test images)"
-        "; test: the first test images"
+        help="others: the other clients' images (with one client: shuffled test images"
+        "; of an owner who joined: its samples that are not attacked); test: the first "
+        "test images"
     ),
 ]
 VictimIndex = Annotated[

@@ -13,6 +13,7 @@ from lightsplit.errors import LightSplitError
 
 ERROR_EXIT = 1
 FLAGGED_EXIT = 3  # exit code of a run that a detector ended
+NO_SETTING_EXIT = 4  # exit code of an advice that found nothing within the limits
 INTERRUPTED_EXIT = 130
 
 out = Console()

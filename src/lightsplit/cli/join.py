@@ -31,7 +31,15 @@ from lightsplit.cli.link import (
     SecretFile,
     make_endpoint,
 )
-from lightsplit.cli.options import DataDir, ExperimentFile, FiguresAsJson, OwnData
+from lightsplit.cli.options import (
+    DataDir,
+    ExperimentFile,
+    FiguresAsJson,
+    MLflow,
+    OwnData,
+    TensorBoard,
+    chosen_callbacks,
+)
 from lightsplit.cli.settings import Settings, resolve, takes_experiment
 from lightsplit.deployment import client_log
 from lightsplit.deployment.join_options import JoinOptions
@@ -58,6 +66,14 @@ Rollback = Annotated[
         "or begins another run; --no-rollback refuses and leaves",
     ),
 ]
+Record = Annotated[
+    bool,
+    typer.Option(
+        "--record",
+        help="keep every message of this client in its folder, for `lightsplit audit`; "
+        "takes as much disk as the traffic",
+    ),
+]
 GiveUp = Annotated[
     float, typer.Option(min=0, help="how many seconds to keep trying to reconnect")
 ]
@@ -79,7 +95,10 @@ def join(  # noqa: PLR0913
     data_dir: DataDir = None,
     report: Report = True,
     rollback: Rollback = True,
+    record: Record = False,
     give_up_seconds: GiveUp = 600.0,
+    tensorboard: TensorBoard = False,
+    mlflow: MLflow = None,
     json: FiguresAsJson = False,
 ) -> None:
     """Train on this owner's data with a server on another machine.
@@ -96,6 +115,8 @@ def join(  # noqa: PLR0913
 
       lightsplit join --task my_task.py --data ./mine --clients 3 --heads private
       --name alice --address host:7443 --certs pki/alice
+
+      lightsplit join --task my_task.py --data ./mine --name alice --record
 
       lightsplit join --clients 2 --name alice --key clients.key
 
@@ -116,6 +137,7 @@ def join(  # noqa: PLR0913
             went_back=warnings.tell,
             agreed=_tell_key,
             away=bar.tell_away,
+            records=record,
         )
         tls = TlsFiles.of_client(certs, name) if certs else None
         endpoint = make_endpoint(address, tls, insecure=insecure)
@@ -127,6 +149,7 @@ def join(  # noqa: PLR0913
             data_dir=data_dir,
             own_data=data,
             watch=bar.show,
+            callbacks=chosen_callbacks(tensorboard=tensorboard, mlflow=mlflow),
         )
     warnings.repeat(folder)
     if json:

@@ -16,6 +16,7 @@ from lightsplit.formats import FORMATS, ROUNDINGS
 from lightsplit.metrics import METRICS
 from lightsplit.models import CUTS, MODELS
 from lightsplit.objectives import OBJECTIVES
+from lightsplit.part_facts import PartFacts
 from lightsplit.part_options import Value, known_options, write_part
 from lightsplit.protections import LABEL_PROTECTIONS
 from lightsplit.registry import Registry, unknown_name
@@ -41,6 +42,7 @@ KINDS: dict[str, Registry[Any]] = {
     "inspectors": INSPECTORS,
 }
 EXPERIMENTS = "experiments"
+WITH_FACTS = ("codecs", "objectives")
 Entries = dict[str, dict[str, str]]  # facts by the names of parts
 _LEAST_WIDTH = 30  # characters of the terminal for each column after the second
 
@@ -93,6 +95,8 @@ def describe(kind: str, name: str) -> dict[str, str]:
         facts["cuts"] = ", ".join(
             f"{cut} (default)" if cut == cuts.default else cut for cut in cuts.names
         )
+    if kind in WITH_FACTS:
+        facts |= getattr(part, "facts", PartFacts()).entries()
     if kind == "attacks":
         facts |= _attack_facts(find_attack(name))
     return facts

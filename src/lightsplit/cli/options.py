@@ -5,6 +5,10 @@ from typing import Annotated
 
 import typer
 
+from lightsplit.experiments.mlflow_log import MLflowLog
+from lightsplit.experiments.tensorboard import TensorBoardLog
+from lightsplit.runs.callbacks import Callback
+
 ExperimentFile = Annotated[
     Path | None, typer.Argument(help="experiment file (TOML); options override it")
 ]
@@ -36,3 +40,30 @@ OwnData = Annotated[
 TensorBoard = Annotated[
     bool, typer.Option("--tensorboard", help="also log for TensorBoard")
 ]
+ResumeCells = Annotated[
+    bool, typer.Option("--resume", help="continue in a folder that already has cells")
+]
+WorkerCount = Annotated[
+    int | None, typer.Option(min=1, help="number of processes; default: one per core")
+]
+Ray = Annotated[
+    str | None, typer.Option(help="run on Ray: local, or the address of a cluster")
+]
+Cpus = Annotated[float, typer.Option(min=0, help="CPUs per cell on Ray")]
+Gpus = Annotated[float, typer.Option(min=0, help="GPUs per cell on Ray")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="show the cells and their estimated cost")
+]
+MLflow = Annotated[
+    str | None,
+    typer.Option(
+        "--mlflow",
+        help="also log to this MLflow store: sqlite:///mlflow.db or http://host:5000",
+    ),
+]
+
+
+def chosen_callbacks(*, tensorboard: bool, mlflow: str | None) -> list[Callback]:
+    """Return the loggers that the user asked for; an extra may be missing."""
+    boards: list[Callback] = [TensorBoardLog()] if tensorboard else []
+    return [*boards, MLflowLog(mlflow)] if mlflow is not None else boards

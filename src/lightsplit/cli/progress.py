@@ -81,7 +81,7 @@ class TrainingBar:
 
 def _figures(job: Job, done: TurnEnded) -> str:
     progress = job.trainer.progress
-    loss = done.report.loss_sum / done.report.samples
+    loss = done.report.loss_sum / max(done.report.samples, 1)  # a release has none
     name = job.trainer.state.monitor.name
     last = progress.history[-1][f"test_{name}"] if progress.history else None
     score = figure_text(name, last)

@@ -25,9 +25,12 @@ from lightsplit.cli.link import (
 from lightsplit.cli.options import (
     CheckpointEvery,
     ExperimentFile,
+    MLflow,
     RecordAsJson,
     Resume,
     RunOut,
+    TensorBoard,
+    chosen_callbacks,
 )
 from lightsplit.cli.runs import opened_run
 from lightsplit.cli.settings import Settings, takes_experiment
@@ -57,6 +60,8 @@ def serve(  # noqa: PLR0913
     checkpoint_every: CheckpointEvery = None,
     status_address: StatusAddress = None,
     status_token: StatusToken = None,
+    tensorboard: TensorBoard = False,
+    mlflow: MLflow = None,
     json: RecordAsJson = False,
 ) -> None:
     """Wait for the clients, grant them turns, and train the backbone.
@@ -97,6 +102,7 @@ def serve(  # noqa: PLR0913
             turn_timeout_seconds=turn_timeout_seconds,
             checkpoint_every=checkpoint_every or 0,
             watch=watch,
+            callbacks=chosen_callbacks(tensorboard=tensorboard, mlflow=mlflow),
         )
     if record is None:
         console.err.print(_stopped(folder), soft_wrap=True, highlight=False)

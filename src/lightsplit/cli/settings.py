@@ -8,7 +8,7 @@ user gave as one dictionary, under their short names.
 import functools
 import inspect
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -42,10 +42,18 @@ PANELS = {
 }
 
 
-def takes_experiment(command: Callable[..., None]) -> Callable[..., None]:
-    """Return ``command`` with an option per setting in place of ``settings``."""
+def takes_experiment(
+    command: Callable[..., None], *, without: Collection[str] = ()
+) -> Callable[..., None]:
+    """Return ``command`` with an option per setting in place of ``settings``.
+
+    Args:
+        command: an option of its own replaces the setting of the same name.
+        without: settings that the command has no option for.
+    """
     own = list(inspect.signature(command).parameters.values())
-    options = {parameter.name: parameter for parameter in _options()}
+    taken = {*without, *(parameter.name for parameter in own)}
+    options = {option.name: option for option in _options() if option.name not in taken}
 
     @functools.wraps(command)
     def wrapper(**given: Any) -> None:
@@ -93,11 +101,12 @@ def _texts() -> frozenset[str]:
         for name, field in model.model_fields.items()
         if _kind(field) is None
     }
-    return frozenset({*unions, *_codec_options(), *detector_options()})
+    return frozenset({*unions, *codec_options(), *detector_options()})
 
 
 @functools.cache
-def _codec_options() -> dict[str, str]:
+def codec_options() -> dict[str, str]:
+    """Return the options of codecs that have a flag of their own."""
     names = dotted_names()
     return {
         option: text
@@ -116,7 +125,7 @@ def _options() -> Iterator[inspect.Parameter]:
             yield _option(short, kind, _help(field), PANELS[table])
     text = "codec at the front cut: NAME or NAME:option=value,…"
     yield _option("codec", str, text + _default("lightsplit-f"), "Codec")
-    for name, help_text in _codec_options().items():
+    for name, help_text in codec_options().items():
         yield _option(name, str, help_text, "Codec")
     yield _option("output_codec", str, "codec at the back cut; default: raw", "Wire")
     text = "values per sample of a shortened output; default: 48"

@@ -1,5 +1,6 @@
 """``lightsplit train``: one run from start to end, or resumed where it stopped."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +12,20 @@ from lightsplit.cli.options import (
     CheckpointEvery,
     DataDir,
     ExperimentFile,
+    MLflow,
     RecordAsJson,
     Resume,
     RunOut,
     TensorBoard,
+    chosen_callbacks,
 )
 from lightsplit.cli.progress import TrainingBar
 from lightsplit.cli.runs import opened_run
 from lightsplit.cli.settings import Settings, takes_experiment
-from lightsplit.experiments import Experiment, Job, run
+from lightsplit.experiments import Experiment, run
 from lightsplit.experiments.labels import method
-from lightsplit.experiments.tensorboard import TensorBoardLog
 from lightsplit.results import RunFolder, hand_offs
-from lightsplit.simulation import TurnEnded
+from lightsplit.runs.callbacks import Callback
 
 
 @takes_experiment
@@ -36,6 +38,7 @@ def train(  # noqa: PLR0913
     data_dir: DataDir = None,
     checkpoint_every: CheckpointEvery = None,
     tensorboard: TensorBoard = False,
+    mlflow: MLflow = None,
     json: RecordAsJson = False,
 ) -> None:
     """Train one network between data owners and a server, in this process.
@@ -65,7 +68,7 @@ def train(  # noqa: PLR0913
             data_dir=data_dir,
             checkpoint_every=checkpoint_every or 0,
             is_quiet=json,
-            has_tensorboard=tensorboard,
+            callbacks=chosen_callbacks(tensorboard=tensorboard, mlflow=mlflow),
         )
     if json:
         console.print_json(record)
@@ -85,26 +88,19 @@ def train_in(
     data_dir: Path | None = None,
     checkpoint_every: int = 0,
     is_quiet: bool = False,
-    has_tensorboard: bool = False,
+    callbacks: Sequence[Callback] = (),
 ) -> dict[str, Any]:
     """Run with a progress bar; exit with code 130 if the user interrupts it."""
     title = f"{experiment.make_task().name} {method(experiment)}"
-    with (
-        TensorBoardLog(folder.path, is_on=has_tensorboard) as log,
-        TrainingBar(title, is_quiet=is_quiet).shown() as bar,
-    ):
-
-        def observe(job: Job, done: TurnEnded) -> bool:
-            log.observe(job, done)
-            return bar.observe(job, done)
-
+    with TrainingBar(title, is_quiet=is_quiet).shown() as bar:
         record = run(
             experiment,
             folder,
             data_dir=data_dir,
             checkpoint_every=checkpoint_every,
-            observe=observe,
+            observe=bar.observe,
             started=bar.start,
+            callbacks=callbacks,
         )
     if record is None:
         console.err.print(

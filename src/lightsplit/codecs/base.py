@@ -11,7 +11,7 @@ int8 …), unless it packs them itself: values of a few levels travel as bits.
 
 import inspect
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from lightsplit.errors import CodecError, ConfigError
+from lightsplit.part_facts import PartFacts
 from lightsplit.registry import Registry, unknown_name
 
 
@@ -133,22 +134,27 @@ class Codec:
 
     Attributes:
         name: the registered name.
+        facts: what a user should know before choosing it.
         shape: shape of one activation, without the batch.
         code_size: differentiable values per sample.
         has_trained_lift: whether the server learns how to lift a code back.
         packed_bits: bits per sample of a code that the codec packs itself; 0 where the
             wire format writes its numbers.
         is_sent: whether codes are sent at all.
+        needs_map: whether it codes one feature map (C, H, W), and so no several tensors
+            that were joined to a row of numbers.
         fingerprint: SHA-256 of everything drawn from a seed, empty if nothing is drawn;
             both sides compare it before the first step.
     """
 
     name: str
+    facts: ClassVar[PartFacts] = PartFacts()
     encoder: Encoder
     decoder: Decoder
     fingerprint: str = ""
     packed_bits: int = 0
     is_sent: ClassVar[bool] = True
+    needs_map: ClassVar[bool] = False
     has_trained_lift: bool = False
 
     def __new__(cls, *_: object, **options: object) -> Self:
@@ -201,6 +207,10 @@ class Codec:
         """Return how many samples the values of a packed code hold."""
         return packed.shape[0]
 
+    def samples(self, code: Code) -> int:
+        """Return how many samples a code is of."""
+        return len(code.values)
+
     def rows(self, code: Code) -> Tensor:
         """Return a code as one tensor with a row per sample.
 
@@ -224,6 +234,15 @@ class Codec:
 
 
 CODECS: Registry[Codec] = Registry("codec", "lightsplit.codecs")
+
+
+def refuse_joined(name: str, tensors: Sequence[str]) -> None:
+    """Raise ConfigError if the codec cannot carry several tensors, which are named."""
+    if len(tensors) > 1 and getattr(CODECS.get(name), "needs_map", False):
+        raise ConfigError(
+            f"{name} codes one feature map, and {len(tensors)} tensors cross the front "
+            f"cut: {', '.join(tensors)}; choose another codec, or cut where one crosses"
+        )
 
 
 def reduced_size(size: int, ratio: float) -> int:

@@ -19,6 +19,7 @@ from lightsplit.codecs.few_bits import (
     values_of,
 )
 from lightsplit.errors import ConfigError
+from lightsplit.part_facts import PartFacts
 
 MOST_LEVELS = 256
 
@@ -38,6 +39,13 @@ class FiniteScalarQuantisation(FewBits):
     """
 
     name = "fsq"
+    facts = PartFacts(
+        source="Mentzer et al., ICLR 2024",
+        assumes="batches of two samples or more in training",
+        client_cost="dk weights and multiplications",
+        attacker="trains a decoder on levels; straight-through in its own model",
+        status="adapted",
+    )
 
     def __init__(  # noqa: PLR0913
         self,

@@ -24,6 +24,7 @@ from lightsplit.codecs.base import (
     size_of,
 )
 from lightsplit.errors import ConfigError
+from lightsplit.part_facts import PartFacts
 
 
 @CODECS.register("learned-1x1")
@@ -37,6 +38,14 @@ class Learned1x1(Codec):
     """
 
     name = "learned-1x1"
+    needs_map = True
+    facts = PartFacts(
+        source="the LightSplit paper's baseline",
+        assumes="an activation (C, H, W)",
+        client_cost="Cc' weights, HWCc' multiplications",
+        attacker="trains a decoder; learns a lift of its own",
+        status="faithful",
+    )
 
     def __init__(
         self,

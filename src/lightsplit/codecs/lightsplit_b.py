@@ -16,6 +16,7 @@ from torch import Tensor
 
 from lightsplit.codecs.base import CODECS
 from lightsplit.codecs.few_bits import FewBits, RoundingEncoder, check_count
+from lightsplit.part_facts import PartFacts
 
 
 @CODECS.register("lightsplit-b")
@@ -32,6 +33,13 @@ class LightSplitB(FewBits):
     """
 
     name = "lightsplit-b"
+    facts = PartFacts(
+        source="LightSplit",
+        assumes="batches of two samples or more in training",
+        client_cost="dk weights and multiplications",
+        attacker="trains a decoder on bits; straight-through in its own model",
+        status="ours",
+    )
 
     def __init__(
         self,

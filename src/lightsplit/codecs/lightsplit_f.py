@@ -24,6 +24,7 @@ from lightsplit.codecs.base import (
 )
 from lightsplit.codecs.projections import PROJECTIONS, Projection
 from lightsplit.codecs.projections.base import check_projection, run_projection
+from lightsplit.part_facts import PartFacts
 
 
 @CODECS.register("lightsplit-f")
@@ -41,6 +42,13 @@ class LightSplitF(Codec):
     """
 
     name = "lightsplit-f"
+    facts = PartFacts(
+        source="the LightSplit paper",
+        assumes="nothing",
+        client_cost="2dk multiplications per sample; dct: d log d",
+        attacker="knows R: lifts codes, or puts R into its own model",
+        status="faithful",
+    )
 
     def __init__(
         self,

@@ -26,6 +26,7 @@ from lightsplit.codecs.lightsplit_f import ProjectingEncoder
 from lightsplit.codecs.projections import PROJECTIONS
 from lightsplit.codecs.projections.base import check_projection, run_projection
 from lightsplit.errors import ConfigError
+from lightsplit.part_facts import PartFacts
 
 MOST_HIDDEN = 65_536
 
@@ -46,6 +47,13 @@ class LightSplitL(Codec):
     """
 
     name = "lightsplit-l"
+    facts = PartFacts(
+        source="the LightSplit paper",
+        assumes="batches of two samples or more",
+        client_cost="as lightsplit-f",
+        attacker="as for lightsplit-f",
+        status="faithful",
+    )
     has_trained_lift = True
 
     def __init__(  # noqa: PLR0913

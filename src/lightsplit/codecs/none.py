@@ -11,6 +11,7 @@ from typing import Any
 
 from lightsplit.codecs.base import CODECS
 from lightsplit.codecs.raw import Raw
+from lightsplit.part_facts import PartFacts
 
 
 @CODECS.register("none")
@@ -23,6 +24,13 @@ class NoCode(Raw):
     """
 
     name = "none"
+    facts = PartFacts(
+        source="LightSplit",
+        assumes="classes that one linear layer can tell apart",
+        client_cost="the whole of a smaller model",
+        attacker="nobody sees a code",
+        status="ours",
+    )
     is_sent = False
 
     def __init__(self, shape: tuple[int, ...], seed: int = 0) -> None:

@@ -20,6 +20,7 @@ from lightsplit.codecs.base import (
     size_of,
 )
 from lightsplit.errors import ConfigError
+from lightsplit.part_facts import PartFacts
 
 
 @CODECS.register("raw")
@@ -33,6 +34,13 @@ class Raw(Codec):
     """
 
     name = "raw"
+    facts = PartFacts(
+        source="split learning as first published (Gupta, Raskar 2018)",
+        assumes="nothing",
+        client_cost="nothing beyond the head",
+        attacker="trains a decoder on codes as they are",
+        status="faithful",
+    )
 
     def __init__(
         self,

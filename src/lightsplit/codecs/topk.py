@@ -3,9 +3,9 @@
     activation (B, *shape) ──flatten──► values (B, k), side: places (B, k)
     zeros (B, d) ──values at their places──reshape──► (B, *shape)
 
-The places cost bytes on the way up (two each up to d = 32,768, then four) and nothing
-on the way down: the gradient of the other d − k values is zero. ``ratio`` counts values
-only; ``layout`` counts every byte.
+On the wire, the places of a sample take ⌈log₂ C(d, k)⌉ bits (``place_coding``). They
+cost nothing on the way down: the gradient of the other d − k values is zero. ``ratio``
+counts values only; ``packed_layout`` counts every byte.
 """
 
 import torch
@@ -23,7 +23,13 @@ from lightsplit.codecs.base import (
     reduced_size,
     size_of,
 )
+from lightsplit.codecs.place_coding import (
+    pack_places,
+    packed_bytes,
+    unpack_places,
+)
 from lightsplit.errors import CodecError
+from lightsplit.part_facts import PartFacts
 
 
 @CODECS.register("topk")
@@ -37,6 +43,13 @@ class TopK(Codec):
     """
 
     name = "topk"
+    facts = PartFacts(
+        source="common practice; Aji, Heafield 2017",
+        assumes="large values matter most",
+        client_cost="a search for the k largest; coding the places",
+        attacker="decodes places and values first; the places alone tell much",
+        status="faithful",
+    )
 
     def __init__(
         self,
@@ -52,8 +65,24 @@ class TopK(Codec):
     def layout(self, batch_size: int) -> Layout:
         """Return the layout of the code of ``batch_size`` samples."""
         kept = (batch_size, self.code_size)
-        places = TensorSpec(kept, _place_dtype(self.activation_size))
-        return Layout(TensorSpec(kept), (places,))
+        return Layout(TensorSpec(kept), (TensorSpec(kept, torch.int32),))
+
+    def pack(self, code: Code) -> Code:
+        """Return the values as they are, and the places in the fewest bits."""
+        places = pack_places(code.side[0], self.activation_size)
+        return Code(code.values, (places,))
+
+    def unpack(self, packed: Code) -> Code:
+        """Return values and places; refuse places that cannot be."""
+        sizes = len(packed.values), self.activation_size, self.code_size
+        places = unpack_places(packed.side[0], *sizes)
+        return Code(packed.values, (places.int(),))
+
+    def packed_layout(self, batch_size: int) -> Layout:
+        """Return the layout of the packed code of ``batch_size`` samples."""
+        count = packed_bytes(batch_size, self.activation_size, self.code_size)
+        plain = self.layout(batch_size).values
+        return Layout(plain, (TensorSpec((count,), torch.uint8),))
 
 
 class SparseEncoder(Encoder):
@@ -63,16 +92,18 @@ class SparseEncoder(Encoder):
         super().__init__()
         self.shape = shape
         self.code_size = code_size
-        self.place_dtype = _place_dtype(size_of(shape))
 
     def forward(self, activation: Tensor) -> Code:
         """Return the kept values in order of place, and the places."""
         check_rows(activation, self.shape)
         flat = activation.flatten(1)
-        magnitude = flat.detach().abs()
         # Sort the places, so that their order reveals nothing and they compress well.
-        places = magnitude.topk(self.code_size, sorted=False).indices.sort().values
-        return Code(flat.gather(1, places), (places.to(self.place_dtype),))
+        places = self.choose(flat.detach().abs()).sort().values
+        return Code(flat.gather(1, places), (places.int(),))
+
+    def choose(self, magnitudes: Tensor) -> Tensor:
+        """Return the places (B, k) to keep, in any order, given magnitudes (B, d)."""
+        return magnitudes.topk(self.code_size, sorted=False).indices
 
 
 class SparseDecoder(Decoder):
@@ -99,7 +130,3 @@ class SparseDecoder(Decoder):
         if bool(((places < 0) | (places >= self.size)).any()):
             raise CodecError(f"topk expects places from 0 to {self.size - 1}")
         return places
-
-
-def _place_dtype(size: int) -> torch.dtype:
-    return torch.int16 if size <= 32768 else torch.int32

@@ -78,19 +78,33 @@ class Batches(StepBatches):
         self._cuts: Sequence[Tensor] = ()
 
     def rows(self, step: int) -> Tensor:
-        """Return the indices of the samples in the batch of ``step``."""
-        return self._rows(*divmod(step, self.steps_per_epoch))
+        """Return the indices of the samples of ``step``."""
+        return self.indices[self.numbers(step)]
 
-    def _rows(self, epoch: int, position: int) -> Tensor:
+    def numbers(self, step: int) -> Tensor:
+        """Return which of the client's samples ``step`` has, counted from 0."""
+        return self._numbers(*divmod(step, self.steps_per_epoch))
+
+    def in_order(self, position: int) -> Tensor:
+        """Return the samples of one batch of a pass in order, counted from 0."""
+        every = torch.arange(len(self.indices))
+        return torch.tensor_split(every, self.steps_per_epoch)[position]
+
+    def numbered(self, numbers: Tensor) -> Batch:
+        """Return the samples of these numbers, as they are."""
+        return self.samples.batch(self.indices[numbers])
+
+    def _numbers(self, epoch: int, position: int) -> Tensor:
         if epoch != self._epoch:
             order = numpy_generator(*self._names, epoch).permutation(len(self.indices))
-            shuffled = self.indices[torch.from_numpy(order)]
-            self._cuts = torch.tensor_split(shuffled, self.steps_per_epoch)
+            self._cuts = torch.tensor_split(
+                torch.from_numpy(order), self.steps_per_epoch
+            )
             self._epoch = epoch
         return self._cuts[position]
 
     def _batch(self, epoch: int, position: int) -> Batch:
-        batch = self.samples.batch(self._rows(epoch, position))
+        batch = self.numbered(self._numbers(epoch, position))
         if not self.augment:
             return batch
         step = epoch * self.steps_per_epoch + position

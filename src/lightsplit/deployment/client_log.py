@@ -10,17 +10,15 @@ not know means that it has begun again.
 """
 
 import json
-import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from lightsplit.errors import RollbackError, RunError
+from lightsplit.results.appending import append_line, whole_lines
 
 FILE_NAME = "turns.jsonl"
-_MODE = 0o600
-_CUT_SHORT = b" (cut short)"
 
 
 @dataclass(frozen=True)
@@ -108,14 +106,11 @@ class ClientLog:
             "steps": at.steps,
         }
         if self._file is not None:
-            _append_line(self._file, json.dumps(line).encode())
+            append_line(self._file, json.dumps(line).encode())
 
     def _read(self) -> None:
-        if self._file is None or not self._file.exists():
-            return
-        *lines, _unfinished = self._file.read_bytes().split(b"\n")
-        for number, line in enumerate(lines, start=1):
-            if not line.endswith(_CUT_SHORT):
+        if self._file is not None:
+            for number, line in whole_lines(self._file):
                 self._remember(_parsed(self._file, number, line))
 
     def _remember(self, line: dict[str, Any]) -> None:
@@ -133,20 +128,3 @@ def _parsed(file: Path, number: int, line: bytes) -> dict[str, Any]:
             f"line {number} of {file} is not a line of a client's log, so it cannot "
             "say whether the server went back; mend the line or move the file away"
         ) from error
-
-
-def _append_line(file: Path, line: bytes) -> None:
-    """Add a line and wait until it is on the disk; mark one that a crash cut short."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with open(file, "a+b", opener=_open_for_owner) as log:
-        if log.tell() > 0:
-            log.seek(-1, os.SEEK_END)
-            if log.read(1) != b"\n":
-                log.write(_CUT_SHORT + b"\n")
-        log.write(line + b"\n")
-        log.flush()
-        os.fsync(log.fileno())
-
-
-def _open_for_owner(path: str, flags: int) -> int:
-    return os.open(path, flags, _MODE)

@@ -2,12 +2,14 @@
 
 A stream costs a thread. The certificate names the client before its first message, so a
 name that does not take part is turned away at once, and no client can use up the room
-of the others. In plain text a stream has no name here; then only the short time at the
-door and the total number of streams limit it.
+of the others. Where a name has all its streams, one that has said nothing yet gives way
+to a newer one: silent streams under a client's own name do not keep it out either. In
+plain text a stream has no name here; then only the short time at the door and the total
+number of streams limit it.
 """
 
 import threading
-from collections import Counter
+from collections import defaultdict
 
 from lightsplit.deployment.roster import Roster
 from lightsplit.errors import TransportError
@@ -24,7 +26,7 @@ def most_streams(clients: int) -> int:
 
 
 class Door:
-    """Counts the streams of every name.
+    """Knows the streams of every name.
 
     Args:
         roster: of the clients that take part.
@@ -33,7 +35,8 @@ class Door:
     def __init__(self, roster: Roster) -> None:
         self._roster = roster
         self._lock = threading.Lock()  # the run's lock may be held for long
-        self._streams: Counter[str] = Counter()
+        # For each name its streams, oldest first, and whether each was heard.
+        self._streams: defaultdict[str, dict[Peer, bool]] = defaultdict(dict)
 
     def enter(self, peer: Peer) -> None:
         """Let a new stream in, or refuse it."""
@@ -41,19 +44,44 @@ class Door:
             return
         self._roster.check_may_come(peer.name)
         with self._lock:
-            if self._streams[peer.name] >= STREAMS_PER_NAME:
-                raise TransportError(
-                    f"{peer.name} has {STREAMS_PER_NAME} streams already; try again "
-                    "when one of them has ended",
-                    code="busy",
-                )
-            self._streams[peer.name] += 1
+            silent = self._make_room(peer.name)
+            self._streams[peer.name][peer] = False
+        if silent is not None:
+            silent.cancel()
 
-    def leave(self, peer: Peer) -> None:
-        """Count a stream that has ended."""
+    def hear(self, peer: Peer) -> None:
+        """Note a stream's first message; from now on it gives way to no other."""
         if peer.name is None:
             return
         with self._lock:
-            self._streams[peer.name] -= 1
+            if peer not in self._streams[peer.name]:
+                raise _busy(peer.name)  # it has just given way
+            self._streams[peer.name][peer] = True
+
+    def leave(self, peer: Peer) -> None:
+        """Forget a stream that has ended."""
+        if peer.name is None:
+            return
+        with self._lock:
+            self._streams[peer.name].pop(peer, None)
             if not self._streams[peer.name]:
                 del self._streams[peer.name]
+
+    def _make_room(self, name: str) -> Peer | None:
+        """Return the stream that gives way, if one must; raise if none can."""
+        held = self._streams[name]
+        if len(held) < STREAMS_PER_NAME:
+            return None
+        silent = next((peer for peer, was_heard in held.items() if not was_heard), None)
+        if silent is None:
+            raise _busy(name)
+        del held[silent]
+        return silent
+
+
+def _busy(name: str) -> TransportError:
+    return TransportError(
+        f"{name} has {STREAMS_PER_NAME} streams already; try again when one of them "
+        "has ended",
+        code="busy",
+    )

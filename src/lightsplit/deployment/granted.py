@@ -7,6 +7,7 @@ loaded, trained or deleted.
 from lightsplit.errors import ProtocolError
 from lightsplit.protocol import Contract
 from lightsplit.protocol.control import Grant
+from lightsplit.protocol.phases import PHASES, RELEASE, TRAIN
 
 
 def check_grant(
@@ -21,7 +22,12 @@ def check_grant(
         steps: the most that the client has done since it was started; None before its
             first turn.
     """
+    phases = PHASES if contract.sends_once else (TRAIN,)
+    if grant.phase not in phases:
+        raise _refused(grant, f"phase {' or '.join(phases)}", repr(grant.phase))
     longest = contract.turn_steps or batches
+    if grant.phase == RELEASE:
+        longest = batches
     if grant.steps > longest:
         raise _refused(grant, f"at most {longest} steps", f"{grant.steps}")
     if grant.done > grant.steps:

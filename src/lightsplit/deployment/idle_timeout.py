@@ -25,14 +25,18 @@ class IdleTimeout:
         """Return how many clients the server waits for."""
         return len(self._deadlines)
 
-    def start(self, peer: Peer, seconds: float | None = None) -> None:
+    def start(
+        self, peer: Peer, seconds: float | None = None, *, moves: int = 1
+    ) -> None:
         """Start the clock: the server waits for the client's next message.
 
         Args:
             peer: that is to send it.
             seconds: how long it may take this time, if less than usual.
+            moves: that the client makes before it sends something.
         """
-        allowed = self._seconds if seconds is None else min(seconds, self._seconds)
+        usual = self._seconds * moves
+        allowed = usual if seconds is None else min(seconds, usual)
         self._deadlines[peer] = time.monotonic() + allowed
 
     def stop(self, peer: Peer) -> None:

@@ -1,15 +1,16 @@
 """The choices of a client that takes part in a networked run."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
-from lightsplit.errors import TransportError
+from lightsplit.errors import ConfigError, TransportError
 from lightsplit.protocol.control import Finished, Grant
 from lightsplit.runs.evaluation import BY_ACCURACY, LabelledBatches, Scoring
 from lightsplit.runtime import Secret
-from lightsplit.transports import ByteMeter
+from lightsplit.transports import ByteMeter, tape
 from lightsplit.transports.key_agreement import AgreedKey
 from lightsplit.transports.sealing import SealingKey
 
@@ -24,6 +25,24 @@ def log_away(error: TransportError) -> None:
 def log_warning(text: str) -> None:
     """Log that the server went back."""
     _LOG.warning("%s", text)
+
+
+class TurnFigures(NamedTuple):
+    """What a client knows of one of its turns.
+
+    Attributes:
+        turn: its number in the run.
+        steps: of this client after the turn.
+        loss: mean over the turn's samples; None if it had no steps.
+        test: figures on this client's test set by name, if they were due.
+        objectives: the mean of each objective.
+    """
+
+    turn: int
+    steps: int
+    loss: float | None
+    test: Mapping[str, float]
+    objectives: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -46,7 +65,10 @@ class JoinOptions:
         went_back: called with a warning when the server went back; logs it by default.
         agreed: called with the key that the clients agreed on.
         away: called each time the server could not be reached; logs that by default.
+        turned: called with the figures of every turn of this client, before it is
+            handed in.
         meter: counts this client's bytes.
+        records: whether every exchange is also written to the folder, for an audit.
     """
 
     key: SealingKey | None = None
@@ -62,4 +84,13 @@ class JoinOptions:
     went_back: Callable[[str], None] = log_warning
     agreed: Callable[[AgreedKey], None] = field(default=lambda _key: None)
     away: Callable[[TransportError], None] = log_away
+    turned: Callable[[TurnFigures], None] = field(default=lambda _figures: None)
     meter: ByteMeter = field(default_factory=ByteMeter)
+    records: bool = False
+
+    @property
+    def tape(self) -> Path:
+        """The file that exchanges are written to."""
+        if self.state_folder is None:
+            raise ConfigError("a recording needs a folder for this client's state")
+        return self.state_folder / tape.FILE_NAME

@@ -11,7 +11,14 @@ from typing import Protocol
 from lightsplit.deployment.join_options import JoinOptions
 from lightsplit.deployment.pauses import Pauses
 from lightsplit.errors import ProtocolError, TransportError
-from lightsplit.protocol import CodeMessage, Message, OutputGradient, Reply, Request
+from lightsplit.protocol import (
+    CodeMessage,
+    Message,
+    OutputGradient,
+    Recall,
+    Reply,
+    Request,
+)
 from lightsplit.protocol.control import (
     Finished,
     Grant,
@@ -76,7 +83,7 @@ class ReconnectingLine:
         self._options = options
         self._pauses = Pauses(options.give_up_seconds)
         self._line: Line | None = None
-        self._code: CodeMessage | None = None
+        self._code: CodeMessage | Recall | None = None
 
     def reach(self) -> Instruction:
         """Connect, with growing pauses, and return the server's instruction."""
@@ -107,7 +114,7 @@ class ReconnectingLine:
         Raises:
             TurnLostError: after a broken connection the server wants something else.
         """
-        if isinstance(request, CodeMessage) and request.is_training:
+        if isinstance(request, CodeMessage | Recall) and request.is_training:
             self._code = request
         messages = [request]
         while True:

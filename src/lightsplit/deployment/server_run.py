@@ -26,6 +26,7 @@ from lightsplit.deployment.turn_steps import TurnSteps
 from lightsplit.errors import ProtocolError
 from lightsplit.protocol import CodeMessage, Contract, Reply, Request
 from lightsplit.protocol.control import Finished, Grant, TurnDone, Welcome
+from lightsplit.protocol.phases import step_kinds
 from lightsplit.runs.checkpoint_folder import is_due
 from lightsplit.runs.evaluation import LOSS, Figures, mean_evaluation
 from lightsplit.runs.guard import Guard
@@ -125,6 +126,8 @@ class ServerRun:
             evaluate=assignment.evaluate,
             run_step=pace.run_step,
             run_steps=pace.run_steps,
+            phase=pace.phase,
+            tested=self._steps.tested(assignment.client),
             side=self._boundary.sealed_side if has_side else b"",
         )
 
@@ -222,7 +225,7 @@ class ServerRun:
 
     def _check_complete(self, assignment: Assignment, done: TurnDone) -> None:
         applied = self._logs.of(assignment).done
-        if self.contract.is_silent:  # the server has no part in the steps
+        if self.is_silent(assignment):  # the server has no part in the steps
             applied = assignment.steps
         if done.turn != assignment.number or applied != assignment.steps:
             raise ProtocolError(
@@ -260,10 +263,14 @@ class ServerRun:
             self._reports.append(self._figures(member, done))
 
     def _samples(self, assignment: Assignment) -> int:
-        """Return the samples of a turn; where none are seen, its steps."""
+        """Return the samples that the server trained on; where none are seen, steps."""
         if self.contract.is_silent:
             return assignment.steps
         return self._logs.of(assignment).samples
+
+    def is_silent(self, assignment: Assignment) -> bool:
+        """Return whether a client sends nothing in the steps of a turn."""
+        return not step_kinds(self.contract, assignment.turn.phase)
 
     def _figures(self, member: Member, done: TurnDone) -> Figures:
         """Return the test figures of a client by name."""
@@ -291,7 +298,7 @@ class ServerRun:
             self.plan.checkpoint_every,
             steps,
             assignment.turn.steps,
-            is_evaluated=assignment.evaluate,
+            is_evaluated=assignment.evaluate or assignment.turn.ends_early_epoch,
         )
 
     def _finish_if_over(self) -> None:

@@ -14,7 +14,8 @@ from lightsplit.deployment.run_control import RunControl, stopping
 from lightsplit.deployment.training_session import TrainingSession
 from lightsplit.errors import CodecError, ExchangeError, FormatError, ProtocolError
 from lightsplit.protocol import Message
-from lightsplit.protocol.control import Hello, Welcome
+from lightsplit.protocol.control import Grant, Hello, Welcome
+from lightsplit.protocol.phases import LOCAL
 from lightsplit.transports import Peer, Session
 
 _ERRORS_OF_THE_CLIENT = (ExchangeError, CodecError, FormatError)
@@ -55,13 +56,22 @@ class ClientSession:
     def handle(self, message: Message) -> Message | None:
         """Return the reply to a message; None after the last one."""
         self._idle.stop(self._peer)
+        if self._admitted is None:
+            self._door.hear(self._peer)
         with self._own_errors_end_the_run(), self._computing():
             if self._admitted is None:
                 reply: Message | None = self._greet(expect(Hello, message))
             else:
                 reply = self._admitted.handle(message)
-        self._idle.start(self._peer)
+        self._idle.start(self._peer, moves=self._moves(reply))
         return reply
+
+    def _moves(self, reply: Message | None) -> int:
+        """Return how many moves a client makes before its next message."""
+        if not isinstance(reply, Grant):
+            return 1
+        is_silent = reply.phase == LOCAL or self._control.run.contract.is_silent
+        return max(reply.steps, 1) if is_silent else 1
 
     def replied(self) -> None:
         """Do the work that can wait until the reply is on its way."""

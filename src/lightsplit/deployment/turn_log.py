@@ -5,7 +5,7 @@ steps that were applied it gets the replies it got before; training goes on with
 first step that was not. Nothing is applied twice, nothing is lost.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from lightsplit.deployment.assignments import Assignment
 from lightsplit.deployment.reply_cache import ReplyCache
@@ -14,6 +14,8 @@ from lightsplit.protocol import (
     CodeMessage,
     OutputGradient,
     OutputMessage,
+    Recall,
+    Release,
     Reply,
     Request,
 )
@@ -22,16 +24,12 @@ from lightsplit.protocol import (
 class TurnLog:
     """The replies of one turn, by message and step.
 
-    Args:
-        last_kind: kind of the message that completes a step.
-
     Attributes:
         done: how many steps were applied.
         samples: how many samples these steps had.
     """
 
-    def __init__(self, last_kind: str) -> None:
-        self._last_kind = last_kind
+    def __init__(self) -> None:
         self._replies = ReplyCache()
         self.done = 0
         self.samples = 0
@@ -47,30 +45,41 @@ class TurnLog:
         self.done = self.samples = 0
 
     def answer(
-        self, request: Request, first_step: int, handle: Callable[[Request], Reply]
+        self,
+        request: Request,
+        kinds: Sequence[str],
+        first_step: int,
+        handle: Callable[[Request], Reply],
     ) -> Reply:
-        """Return the earlier reply; if there is none, let ``handle`` answer."""
+        """Return the earlier reply; if there is none, let ``handle`` answer.
+
+        Args:
+            request: of the client.
+            kinds: of the messages that a step of this turn has, in order.
+            first_step: of the turn.
+            handle: answers a request.
+        """
         key = (request.kind, request.step)
         given = self._replies.get(key)
         if given is not None:
             return given
-        self._check_next(request, first_step + self.done)
+        self._check_next(request, kinds, first_step + self.done)
         reply = handle(request)
         self._replies.put(key, reply)
-        if request.kind == self._last_kind:
+        if request.kind == kinds[-1]:
             self.done += 1
             self.samples += _rows(request, reply)
         return reply
 
     def forget_open_step(self, first_step: int) -> None:
         """Drop the reply to a code whose gradient never came."""
-        self._replies.drop((CodeMessage.kind, first_step + self.done))
+        for kind in (CodeMessage.kind, Recall.kind):
+            self._replies.drop((kind, first_step + self.done))
 
-    def _check_next(self, request: Request, step: int) -> None:
-        is_code = isinstance(request, CodeMessage)
-        has_code = (CodeMessage.kind, step) in self._replies
-        if request.step != step or is_code == has_code:
-            expected = self._last_kind if has_code else CodeMessage.kind
+    def _check_next(self, request: Request, kinds: Sequence[str], step: int) -> None:
+        missing = [kind for kind in kinds if (kind, step) not in self._replies]
+        if (request.kind, request.step) != (missing[0] if missing else "", step):
+            expected = missing[0] if missing else "nothing"
             raise ProtocolError(
                 f"expected {expected} of step {step}, "
                 f"got {request.kind} of step {request.step}",
@@ -86,8 +95,8 @@ class TurnLogs:
         late: the turn that is applied but not yet handed in, if there is one.
     """
 
-    def __init__(self, last_kind: str) -> None:
-        self.current, self._other = TurnLog(last_kind), TurnLog(last_kind)
+    def __init__(self) -> None:
+        self.current, self._other = TurnLog(), TurnLog()
         self.late: Assignment | None = None
 
     @property
@@ -121,6 +130,8 @@ def _rows(request: Request, reply: Reply) -> int:
     """Return the samples of a step, given its last message."""
     if isinstance(request, OutputGradient):
         return request.gradient.shape[0]
-    if request.labels is not None:
+    if isinstance(request, Release):
+        return 0
+    if isinstance(request, CodeMessage) and request.labels is not None:
         return request.labels.shape[0]
     return reply.output.values.shape[0] if isinstance(reply, OutputMessage) else 0

@@ -5,7 +5,8 @@ import re
 from lightsplit.deployment.assignments import Assignment
 from lightsplit.deployment.turn_log import TurnLogs
 from lightsplit.errors import LightSplitError, ProtocolError
-from lightsplit.protocol import CodeMessage, Contract, OutputGradient, Reply, Request
+from lightsplit.protocol import Contract, Reply, Request
+from lightsplit.protocol.phases import step_kinds
 from lightsplit.runs.guard import Guard
 from lightsplit.runtime import Pace, Server
 
@@ -30,14 +31,21 @@ class TurnSteps:
         self._server = server
         self._server.norm_limit = contract.norm_limit
         self._guard = guard
-        has_gradients = contract.topology == "u" and contract.gradients == "all"
-        last = OutputGradient if has_gradients else CodeMessage
-        self.logs = TurnLogs(last.kind)
+        self._contract = contract
+        self.logs = TurnLogs()
 
     def answer(self, assignment: Assignment, pace: Pace, message: Request) -> Reply:
         """Return the reply to a message of a turn."""
-        if isinstance(message, CodeMessage) and not message.is_training:
+        if not message.is_training:
             return self.infer(message)
+        kinds = step_kinds(self._contract, pace.phase)
+        if message.kind not in kinds:
+            expected = " or ".join(kinds) or "no message"
+            raise ProtocolError(
+                f"turn {assignment.number} ({pace.phase}): expected {expected}, got "
+                f"{message.kind}",
+                code="out-of-order",
+            )
         end = pace.first_step + assignment.steps
         if message.step >= end:
             raise ProtocolError(
@@ -48,11 +56,17 @@ class TurnSteps:
         log = self.logs.of(assignment)
         if assignment is not self.logs.late:  # all steps of a late turn are applied
             self._server.pace = pace
-        return log.answer(message, pace.first_step, self._compute)
+        return log.answer(message, kinds, pace.first_step, self._compute)
 
-    def infer(self, message: CodeMessage) -> Reply:
-        """Return the output for a code outside training; nothing changes."""
+    def infer(self, message: Request) -> Reply:
+        """Return the output for a code outside training; no weight changes."""
         return self._compute(message)
+
+    def tested(self, client: int) -> int:
+        """Return how many codes of a client's test samples the server has."""
+        if not self._contract.sends_once:
+            return 0
+        return self._server.side.released.count(client, is_training=False)
 
     def settle(self) -> None:
         """Do the work that the server put off until its reply was on its way."""

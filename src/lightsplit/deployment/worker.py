@@ -15,7 +15,7 @@ from typing import Protocol
 
 from lightsplit.deployment.client_log import ClientLog
 from lightsplit.deployment.granted import check_grant
-from lightsplit.deployment.join_options import JoinOptions
+from lightsplit.deployment.join_options import JoinOptions, TurnFigures
 from lightsplit.deployment.reconnecting import (
     Instruction,
     Line,
@@ -27,8 +27,15 @@ from lightsplit.errors import ProtocolError, TransportError
 from lightsplit.protocol import Contract, Reply, Request
 from lightsplit.protocol.control import Finished, Grant, Hello, TurnDone, Welcome
 from lightsplit.runs.evaluation import LOSS, LabelledBatches, evaluate
-from lightsplit.runtime import BatchSource, Client, Pace, TurnReport
-from lightsplit.transports import through
+from lightsplit.runtime import (
+    BatchSource,
+    Client,
+    OnceClient,
+    Pace,
+    ReleaseLog,
+    TurnReport,
+)
+from lightsplit.transports import Tape, through
 
 
 class Source(BatchSource, Protocol):
@@ -73,7 +80,11 @@ class Worker:
         )
         hello = Hello(name, contract.to_json())
         self._line = ReconnectingLine(connect, hello, self._take_place, options)
+        if isinstance(client, OnceClient):
+            client.releases = ReleaseLog(options.state_folder)
         client.send = through(options.meter, self.send)
+        if options.records:
+            client.send = through(Tape(options.tape), client.send)
 
     def run(self) -> Finished:
         """Take turns until the server says that the run is over."""
@@ -110,8 +121,15 @@ class Worker:
         self._sides.enter(grant, self._run)
         assert self._batches is not None  # noqa: S101  the server has granted a turn
         self._client.pace = Pace(
-            grant.first_step, grant.steps, grant.run_step, grant.run_steps
+            grant.first_step,
+            grant.steps,
+            grant.run_step,
+            grant.run_steps,
+            grant.phase,
+            grant.done,
         )
+        if isinstance(self._client, OnceClient):
+            self._client.tested = grant.tested
         report = self._client.run_turn(self._batches, grant.steps)
         self._log.note("done", self._run, grant.turn, self._client.steps)
         done = self._done(grant, report)
@@ -137,21 +155,21 @@ class Worker:
 
     def _done(self, grant: Grant, report: TurnReport) -> TurnDone:
         """Return the end of a turn, with the figures that the client reports."""
-        loss: float | None = None
-        figures: tuple[float, ...] = ()
-        if grant.steps:
-            loss = report.loss_sum / report.samples
+        loss = report.loss_sum / report.samples if report.samples else None
+        figures: dict[str, float] = {}
         if grant.evaluate and self._options.test is not None:
             figures = self._evaluate(self._options.test)
         side = self._sides.leave(grant, self._run)
+        steps, objectives = self._client.steps, report.objective_means
+        self._options.turned(TurnFigures(grant.turn, steps, loss, figures, objectives))
         if not self._options.reports:
             return TurnDone(grant.turn, side)
-        return TurnDone(grant.turn, side, loss, figures)
+        return TurnDone(grant.turn, side, loss, tuple(figures.values()))
 
-    def _evaluate(self, test: LabelledBatches) -> tuple[float, ...]:
+    def _evaluate(self, test: LabelledBatches) -> dict[str, float]:
         """Return the loss and the metrics in the order of the contract."""
         found = evaluate([self._client], test, self._options.scoring).figures
-        return tuple(found[name] for name in (LOSS, *self._contract.metrics))
+        return {name: found[name] for name in (LOSS, *self._contract.metrics)}
 
     def _hand_in(self, done: TurnDone) -> Instruction:
         """Hand the turn in; after a broken line the server may have it already."""

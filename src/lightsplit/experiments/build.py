@@ -68,7 +68,7 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
     """Return the job that ``experiment`` describes."""
     dataset = pieces.load_dataset(experiment, data_dir)
     cuts = make_cuts(experiment, pieces.load_parts(experiment))
-    parts, codec, output_codec, contract = cuts
+    parts, codec, output_codec, contract, _ = cuts
     indices = split_data(experiment, dataset)
     batches = [
         pieces.make_batches(experiment, dataset.train, held, client)

@@ -53,7 +53,8 @@ def promised(experiment: Experiment, bits: int) -> dict[str, Any]:
         experiment: of the run.
         bits: of one code.
     """
-    releases = experiment.training.epochs if bits else 0
+    times = 1 if experiment.sends_once else experiment.training.epochs
+    releases = times if bits else 0
     labels = label_promise(experiment)
     left = LABELS if labels["label_epsilon"] is None else DRAWN_LABELS
     return {

@@ -114,6 +114,58 @@ def _check_gradients(experiment: "Experiment") -> None:
         raise ConfigError(f"gradients none leaves nothing to watch: drop {names}")
 
 
+def _check_release(experiment: "Experiment") -> None:
+    """Refuse what does not go with codes that are sent once."""
+    if not experiment.sends_once:
+        if experiment.training.local_epochs is not None:
+            raise ConfigError(
+                "local_epochs are those before codes are sent once: give --release "
+                "once too, or drop it"
+            )
+        return
+    if experiment.codec.name == "none":
+        raise ConfigError("codec none sends nothing, so not once either: drop release")
+    if experiment.split.topology == "vanilla":
+        raise ConfigError(
+            "where codes are sent once the labels stay with the client: topology must "
+            "be u, got vanilla"
+        )
+    _check_fixed_codes(experiment)
+    others = [*experiment.detector, *experiment.inspector]
+    if others or experiment.server.hijack:
+        names = ", ".join(others) or "hijack"
+        raise ConfigError(
+            "where codes are sent once no gradient comes back to a head, and no step "
+            f"has a code: drop {names}"
+        )
+
+
+def _check_fixed_codes(experiment: "Experiment") -> None:
+    """Refuse what would make a second, different code of a sample."""
+    if experiment.augment or experiment.make_task().augment:
+        raise ConfigError(
+            "augmentation changes a sample in every step, and its code is sent once: "
+            "train without augmentation, or with a code in every step"
+        )
+    if experiment.backdoor is not None:
+        raise ConfigError(
+            "a trigger is planted anew in every step, and a code is sent once: drop "
+            "the backdoor"
+        )
+    if experiment.make_task().share:
+        names = ", ".join(experiment.make_task().share)
+        raise ConfigError(
+            f"the server needs {names} with every code, and where codes are sent once "
+            "it keeps codes alone: choose a cut that shares no input"
+        )
+    hand_off, heads = experiment.wire.hand_off, experiment.owners.heads
+    if heads == "shared" and hand_off != "fp32":
+        raise ConfigError(
+            "a frozen head must arrive as it left: hand_off must be fp32 where codes "
+            f"are sent once, got {hand_off}"
+        )
+
+
 CHECKS: "tuple[Callable[[Experiment], None], ...]" = (
     _check_training,
     _check_recipe,
@@ -123,5 +175,6 @@ CHECKS: "tuple[Callable[[Experiment], None], ...]" = (
     _check_inspectors,
     _check_silence,
     _check_gradients,
+    _check_release,
     check_protections,
 )

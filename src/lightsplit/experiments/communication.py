@@ -10,34 +10,28 @@ stay the same and only hand-offs and framing change. Early stopping is ignored.
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-import torch
-from torch import Tensor
-
-from lightsplit.codecs import Code, TensorSpec
 from lightsplit.errors import ConfigError
 from lightsplit.experiments import pieces
 from lightsplit.experiments.certificate import code_bits
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.cuts import make_formats, plan_cuts
+from lightsplit.experiments.planned_messages import (
+    PlannedMessages,
+    PlannedOnce,
+    count,
+)
 from lightsplit.experiments.planned_parts import (
     hand_off_bytes,
     planned_parts,
     result_shape,
 )
 from lightsplit.experiments.raw_traffic import raw_step_bytes, raw_total_bytes
-from lightsplit.protocol import (
-    STEP_KINDS,
-    CodeGradient,
-    CodeMessage,
-    OutputGradient,
-    OutputMessage,
-    Reply,
-    Request,
-    Wire,
-)
+from lightsplit.protocol import STEP_KINDS, Wire
+from lightsplit.protocol.phases import RELEASE
 from lightsplit.runs import EVALUATION_BATCH, Progress
+from lightsplit.runs.schedule import Turn
 from lightsplit.transports import ByteMeter
 
 
@@ -99,19 +93,21 @@ def foresee_traffic(
     test = count_test_samples(experiment, test_samples)
     cuts = plan_cuts(experiment, planned_parts(experiment))
     codec, contract = cuts.codec, cuts.contract
-    course = _follow(experiment, train)
+    course = _follow(experiment, train, test)
     wire = Wire(codec, cuts.output_codec, make_formats(experiment))
     meter = ByteMeter()
     if codec.is_sent:
-        messages = _Messages(
-            wire,
-            result_shape(experiment),
-            has_gradients=experiment.split.gradients == "all",
-        )
-        meter = messages.meter(course, test)
+        kind = PlannedOnce if experiment.sends_once else PlannedMessages
+        has_gradients = experiment.split.gradients == "all"
+        messages = kind(wire, result_shape(experiment), has_gradients=has_gradients)
+        _count_messages(meter, messages, course, test)
     meter.add("setup", experiment.owners.clients * len(contract.to_json().encode()))
     if experiment.owners.heads == "shared":
         meter.add("hand_off", 2 * course.changes * hand_off_bytes(experiment, cuts))
+        early = course.early_changes
+        if early:
+            bytes_each = hand_off_bytes(experiment, cuts, has_server=False)
+            meter.add("hand_off", 2 * early * bytes_each)
     progress = Progress(samples=course.samples, steps=course.steps)
     counts, raw_steps = meter.by_kind(), raw_step_bytes(progress, contract)
     return Traffic(
@@ -157,12 +153,17 @@ class _Course:
         exchanges: the number of steps of each (batch size, client, step). Clients and
             steps count as one if their numbers take equally many bytes on the wire.
         evaluations: the number of evaluations of each (client, step), likewise.
+        releases: the number of messages with codes that are sent once, of each
+            (samples, client, step, first sample, is training), likewise.
         changes: how often another client takes over.
+        early_changes: the same after a turn in which the server had no part.
     """
 
     exchanges: Counter[tuple[int, int, int]]
     evaluations: Counter[tuple[int, int]]
+    releases: Counter[tuple[int, int, int, int, bool]] = field(default_factory=Counter)
     changes: int = 0
+    early_changes: int = 0
     steps: int = 0
     samples: int = 0
 
@@ -176,27 +177,66 @@ def _training_samples(experiment: Experiment, samples: int | None) -> int:
     return count
 
 
-def _follow(experiment: Experiment, samples: int) -> _Course:
+def _follow(experiment: Experiment, samples: int, test_samples: int) -> _Course:
     """Walk through the schedule of an even partition."""
     every = experiment.training.eval_every or 0
     batches = _batch_sizes(samples, experiment)
     schedule = pieces.make_schedule(experiment, batches)
-    course, taken, previous = _Course(Counter(), Counter()), [0] * len(batches), None
+    course, taken = _Course(Counter(), Counter()), [0] * len(batches)
+    previous: Turn | None = None
+    tested: set[int] = set()
     for turn in schedule.turns():
-        client, sizes = turn.client, batches[turn.client]
-        course.changes += previous not in (None, client)
-        previous = client
-        for step in range(taken[client], taken[client] + turn.steps):
-            size = sizes[step % len(sizes)]
-            course.exchanges[size, _as_wide(client), _as_wide(step)] += 1
-            course.samples += size
+        client = turn.client
+        if previous is not None and previous.client != client:
+            course.changes += previous.trains_server
+            course.early_changes += not previous.trains_server
+        previous = turn
+        _follow_turn(course, turn, batches[client], taken[client])
         taken[client] += turn.steps
         course.steps += turn.steps
         if schedule.is_evaluated(turn, course.steps, every):
             is_shared = experiment.owners.heads == "shared"
             for asked in [client] if is_shared else range(len(batches)):
                 course.evaluations[_as_wide(asked), _as_wide(taken[asked])] += 1
+                if experiment.sends_once and asked not in tested:
+                    tested.add(asked)
+                    _follow_test(course, asked, taken[asked], test_samples)
     return course
+
+
+def _follow_turn(course: _Course, turn: Turn, sizes: list[int], taken: int) -> None:
+    """Count the messages of a turn, before which its client took so many steps."""
+    for place in range(turn.steps if turn.phase == RELEASE else 0):
+        first = sum(sizes[:place])
+        key = (_as_wide(turn.client), _as_wide(taken + place), _as_wide(first))
+        course.releases[sizes[place], *key, True] += 1
+    for step in range(taken, taken + turn.steps if turn.trains_server else taken):
+        size = sizes[step % len(sizes)]
+        course.exchanges[size, _as_wide(turn.client), _as_wide(step)] += 1
+        course.samples += size
+
+
+def _follow_test(course: _Course, client: int, step: int, samples: int) -> None:
+    """Count the codes of test samples, which a client sends once."""
+    for first in range(0, samples, EVALUATION_BATCH):
+        size = min(EVALUATION_BATCH, samples - first)
+        key = (_as_wide(client), _as_wide(step), _as_wide(first))
+        course.releases[size, *key, False] += 1
+
+
+def _count_messages(
+    meter: ByteMeter, messages: PlannedMessages, course: _Course, test_samples: int
+) -> None:
+    """Let ``meter`` count every message of ``course``."""
+    whole, rest = divmod(test_samples, EVALUATION_BATCH)
+    tests = {EVALUATION_BATCH: whole} | ({rest: 1} if rest else {})
+    for (size, client, step), times in course.exchanges.items():
+        count(meter, messages.step(size, client, step), times)
+    for release, times in course.releases.items():
+        count(meter, messages.release(*release), times)
+    for (client, step), times in course.evaluations.items():
+        for size, batches in tests.items():
+            count(meter, messages.evaluation(size, client, step), times * batches)
 
 
 def _batch_sizes(samples: int, experiment: Experiment) -> list[list[int]]:
@@ -219,72 +259,3 @@ def _as_wide(number: int) -> int:
         [0, 1, 1, 128, 16384]
     """
     return number if number < 2 else 1 << 7 * ((number.bit_length() - 1) // 7)
-
-
-class _Messages:
-    """Messages with the right shapes but without numbers."""
-
-    def __init__(
-        self, wire: Wire, result: tuple[int, ...], *, has_gradients: bool
-    ) -> None:
-        self._has_gradients = has_gradients
-        self._wire = wire
-        self._result = result
-
-    def meter(self, course: _Course, test_samples: int) -> ByteMeter:
-        """Return a meter that has counted every message of ``course``."""
-        whole, rest = divmod(test_samples, EVALUATION_BATCH)
-        tests = {EVALUATION_BATCH: whole} | ({rest: 1} if rest else {})
-        meter = ByteMeter()
-        for (size, client, step), times in course.exchanges.items():
-            self._count(meter, self._step(size, client, step), times)
-        for (client, step), times in course.evaluations.items():
-            for size, batches in tests.items():
-                pair = self._evaluation(size, client, step)
-                self._count(meter, [pair], times * batches)
-        return meter
-
-    def _count(
-        self, meter: ByteMeter, pairs: list[tuple[Request, Reply]], times: int
-    ) -> None:
-        one = ByteMeter()
-        for request, reply in pairs:
-            one(request, lambda _request, reply=reply: reply)  # type: ignore[misc]
-        for kind, count in one.counts.items():
-            meter.add(kind, count * times)
-
-    def _step(self, size: int, client: int, step: int) -> list[tuple[Request, Reply]]:
-        code, key = self._empty("code", size), (client, step)
-        back, scales = self._empty("code_gradient", size)
-        if self._wire.output_codec is None:
-            labels = _empty(TensorSpec((size,), torch.int64))
-            reply = CodeGradient(*key, back, 1.0, scales)
-            return [(CodeMessage(*key, code, labels), reply)]
-        forward = (
-            CodeMessage(*key, code),
-            OutputMessage(*key, self._empty("output", size)),
-        )
-        if not self._has_gradients:
-            return [forward]
-        gradient = self._empty("output_gradient", size)
-        return [
-            forward,
-            (OutputGradient(*key, *gradient), CodeGradient(*key, back, None, scales)),
-        ]
-
-    def _evaluation(self, size: int, client: int, step: int) -> tuple[Request, Reply]:
-        code = self._empty("code", size)
-        if self._wire.output_codec is None:  # plain logits
-            output = Code(_empty(TensorSpec((size, *self._result))))
-        else:
-            output = self._empty("output", size)
-        request = CodeMessage(client, step, code, is_training=False)
-        return request, OutputMessage(client, step, output)
-
-    def _empty(self, kind: str, size: int) -> Code:
-        layout = self._wire.layout(kind, size)
-        return Code(_empty(layout.values), tuple(map(_empty, layout.side)))
-
-
-def _empty(spec: TensorSpec) -> Tensor:
-    return torch.empty(spec.shape, dtype=spec.dtype, device="meta")

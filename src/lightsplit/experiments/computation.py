@@ -4,7 +4,9 @@
 
 One tiny batch goes forward and backward through the real modules, and torch's own
 counter counts the operations; a multiply-add counts as two. Normalisation, pooling,
-activations and other elementwise work are left out. The counter does not know Fourier
+activations and other elementwise work are left out. Where codes are sent once, a
+client's step is one before the release: head, encoder and local tail. A step with the
+server runs its tail alone. The counter does not know Fourier
 transforms, so those of the ``dct`` projection are added. The memory that autograd keeps
 is counted at the moment when autograd keeps it.
 """
@@ -92,7 +94,11 @@ def _run(
         code = client.encode(inputs)
     with _forward(cost.server, server):
         output = server.forward(_leaf(code))
-    if client.has_tail:
+    if "local_tail" in client.modules:  # head and encoder train in a step of their own
+        with _forward(cost.client, client):
+            alone = client.decide_alone(_leaf(code))
+        _count_backward(cost.client, alone)
+    elif client.has_tail:
         with _forward(cost.client, client):
             logits = client.decode(_leaf(output))
         _count_backward(cost.client, logits)

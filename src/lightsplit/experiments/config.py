@@ -45,6 +45,7 @@ Tables = dict[str, Any]
 Options = dict[str, Any]
 DEFAULT_CODEC = "lightsplit-f"
 DEFAULT_MALICIOUS = 0.1
+DEFAULT_LOCAL_EPOCHS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +73,11 @@ class Experiment:
     def seed(self) -> int:
         """The run's seed."""
         return self.training.seed
+
+    @property
+    def sends_once(self) -> bool:
+        """Whether the code of each sample is sent once."""
+        return self.split.release == "once"
 
     @property
     def statistics(self) -> str:
@@ -289,7 +295,15 @@ def _resolve(experiment: Experiment, given: Mapping[str, Any]) -> Experiment:
         codec=Part(name=codec, **options),
         output_codec=chosen.output_codec,
         wire=chosen.wire,
+        training=_with_local_epochs(experiment),
     )
+
+
+def _with_local_epochs(experiment: Experiment) -> TrainingTable:
+    training = experiment.training
+    if not experiment.sends_once or training.local_epochs is not None:
+        return training
+    return training.model_copy(update={"local_epochs": DEFAULT_LOCAL_EPOCHS})
 
 
 def _plain(value: Any) -> Any:

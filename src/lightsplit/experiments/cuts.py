@@ -7,20 +7,29 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 
 from lightsplit import seeding
-from lightsplit.codecs import CODECS, OUTPUT_CODECS, Codec, OutputCodec
+from lightsplit.codecs import (
+    CODECS,
+    OUTPUT_CODECS,
+    Codec,
+    OutputCodec,
+    refuse_joined,
+)
 from lightsplit.codecs.output import narrowed_tail
 from lightsplit.codecs.projections.base import run_projection
-from lightsplit.errors import ConfigError
+from lightsplit.errors import ConfigError, SplitError
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.local_tail import make_local_tail
 from lightsplit.formats import WireFormats
 from lightsplit.part_options import write_part
 from lightsplit.protocol import Contract
+from lightsplit.protocol.companions import Companion
 from lightsplit.runtime import Secret
 from lightsplit.runtime.side_bytes import most_side_bytes
-from lightsplit.splitting import SplitModel
+from lightsplit.splitting import SplitModel, companions_of
+from lightsplit.tasks import Task
 
 Shape = tuple[int, ...]
 
@@ -34,12 +43,14 @@ class Cuts(NamedTuple):
         output_codec: the codec of the back cut; None if the server has the tail, or
             if nothing is sent.
         contract: the contract for both cuts.
+        local_tail: ends the client's own model before codes are sent once; else None.
     """
 
     parts: SplitModel
     codec: Codec
     output_codec: OutputCodec | None
     contract: Contract
+    local_tail: nn.Module | None = None
 
 
 def make_cuts(
@@ -51,20 +62,65 @@ def make_cuts(
     uses the encoder.
     """
     activation, output = _cut_shapes(parts, experiment.make_task().example_inputs())
+    refuse_joined(experiment.codec.name, parts.sent)
     codec = make_codec(experiment, activation, first_weights=first_weights)
     output_codec = _make_output_codec(experiment, output)
     shapes, codecs = (activation, output), (codec, output_codec)
-    contract = _make_contract(experiment, parts, shapes, codecs)
+    drawn_from = first_weights or Secret(experiment.seed)
+    local_tail = None
+    if experiment.sends_once:
+        local_tail = _make_tail_of_codes(experiment, parts, codec, drawn_from)
+    contract = _make_contract(experiment, parts, shapes, codecs, local_tail)
     if not codec.is_sent:
-        drawn_from = first_weights or Secret(experiment.seed)
         result = _result_shape(parts, experiment.make_task().example_inputs())
         tail = make_local_tail(activation, result, drawn_from)
         alone = SplitModel(parts.head, parts.backbone, tail, parts.whole)
         return Cuts(alone, codec, None, contract)
     if output_codec is not None and parts.tail is not None:
-        tail = narrowed_tail(parts.tail, output_codec)
+        tail = _narrowed(parts, parts.tail, output_codec)
         parts = SplitModel(parts.head, parts.backbone, tail, parts.whole)
-    return Cuts(parts, codec, output_codec, contract)
+    return Cuts(parts, codec, output_codec, contract, local_tail)
+
+
+def _make_tail_of_codes(
+    experiment: Experiment, parts: SplitModel, codec: Codec, drawn_from: Secret
+) -> nn.Module:
+    """Return the layer that trains with the head before codes are sent once."""
+    if not codec.is_sample_wise:
+        raise ConfigError(
+            f"codec {codec.name!r} makes one code of a whole batch, and where codes "
+            "are sent once each sample needs its own: choose another codec"
+        )
+    inputs = experiment.make_task().example_inputs()
+    with torch.no_grad():
+        activation, output = parts.example_of(inputs)
+        rows = codec.rows(codec.encoder.eval()(activation)).flatten(1)
+        if parts.tail is not None:
+            _check_tail_alone(parts.tail, output)
+    codec.encoder.train()
+    result = _result_shape(parts, inputs)
+    return make_local_tail(tuple(rows.shape[1:]), result, drawn_from)
+
+
+def _check_tail_alone(tail: nn.Module, output: torch.Tensor) -> None:
+    try:
+        tail.eval()(output)
+    except SplitError as error:
+        raise ConfigError(
+            "where codes are sent once, the tail must need the server's output alone: "
+            f"{error}"
+        ) from error
+
+
+def _narrowed(parts: SplitModel, tail: nn.Module, codec: OutputCodec) -> nn.Module:
+    """Return the tail for the output codec; refuse one that shortens joined outputs."""
+    if len(parts.sent_back) > 1 and codec.matrix() is not None:
+        raise ConfigError(
+            f"output codec {codec.name} shortens one output, and "
+            f"{len(parts.sent_back)} tensors cross the back cut: "
+            f"{', '.join(parts.sent_back)}; choose output codec raw or low-rank"
+        )
+    return narrowed_tail(tail, codec)
 
 
 def plan_cuts(experiment: Experiment, parts: SplitModel) -> Cuts:
@@ -136,6 +192,7 @@ def _make_contract(
     parts: SplitModel,
     shapes: tuple[Shape, Shape],
     codecs: tuple[Codec, OutputCodec | None],
+    local_tail: nn.Module | None,
 ) -> Contract:
     task, steps = experiment.make_task(), experiment.training.turn_steps
     codec, output_codec = codecs
@@ -168,9 +225,22 @@ def _make_contract(
         hand_off_optimizer=experiment.wire.hand_off_optimizer,
         metrics=tuple(task.metrics),
         gradients=experiment.split.gradients,
+        release=experiment.split.release or "every-step",
         norm_limit=experiment.training.norm_limit,
-        side_bytes=_side_bytes(experiment, parts, codecs),
+        side_bytes=_side_bytes(experiment, parts, codecs, local_tail),
         form={} if task.form is None else task.form.terms(),
+        companions=_companions(parts, task),
+    )
+
+
+def _companions(parts: SplitModel, task: Task) -> tuple[str, ...]:
+    """Return the terms for the inputs that the server gets as they are."""
+    if not task.share:
+        return ()
+    given = companions_of(parts.head, task.example_inputs())
+    return tuple(
+        str(Companion.like(name, tensor, {"batch": len(tensor)}))
+        for name, tensor in zip(task.share, given, strict=True)
     )
 
 
@@ -178,12 +248,13 @@ def _side_bytes(
     experiment: Experiment,
     parts: SplitModel,
     codecs: tuple[Codec, OutputCodec | None],
+    local_tail: nn.Module | None,
 ) -> int:
     """Return the bound of a sealed side."""
     codec, output_codec = codecs
     tail = parts.tail if experiment.split.topology == "u" else None
     decoder = None if output_codec is None else output_codec.decoder
-    return most_side_bytes(parts.head, tail, codec.encoder, decoder)
+    return most_side_bytes(parts.head, tail, codec.encoder, decoder, local_tail)
 
 
 def _output_codec_text(experiment: Experiment) -> str:

@@ -1,6 +1,6 @@
 """One end of an experiment over the network: the server without data, or a client."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from lightsplit.deployment.coordinator import Coordinator
 from lightsplit.deployment.endpoint import Endpoint
 from lightsplit.deployment.join_options import JoinOptions
 from lightsplit.deployment.network import join, serve
-from lightsplit.errors import TransportError
+from lightsplit.errors import ConfigError, TransportError
 from lightsplit.experiments import pieces
 from lightsplit.experiments.backdoors import make_guard, poisoned
 from lightsplit.experiments.client_data import find_data
@@ -18,7 +18,7 @@ from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.cuts import Cuts, make_cuts
 from lightsplit.experiments.detection import detection_record
 from lightsplit.experiments.inspection import inspection_record, make_inspector
-from lightsplit.experiments.live_metrics import LiveMetrics
+from lightsplit.experiments.live_metrics import ClientMetrics, LiveMetrics
 from lightsplit.experiments.own_secret import ClientSecrets, OwnSecret
 from lightsplit.experiments.raw_traffic import step_ratio, total_ratio
 from lightsplit.experiments.record import (
@@ -26,10 +26,12 @@ from lightsplit.experiments.record import (
     describe_run,
     test_figures,
 )
+from lightsplit.experiments.recording import DataPlace, begin_recording
 from lightsplit.protocol import Reply, Request
 from lightsplit.protocol.control import Finished, Grant
 from lightsplit.results import RunFolder, finite, tensors
 from lightsplit.runs import Scoring
+from lightsplit.runs.callbacks import Callback, Callbacks, RunStart
 from lightsplit.runs.plan import RunPlan
 from lightsplit.runtime import Client, ClientSide, Server
 from lightsplit.transports import ByteMeter
@@ -63,14 +65,19 @@ def serve_experiment(  # noqa: PLR0913
     turn_timeout_seconds: float = 0.0,
     checkpoint_every: int = 0,
     watch: Callable[[Coordinator, int], bool] = lambda _run, _port: True,
+    callbacks: Sequence[Callback] = (),
 ) -> dict[str, Any] | None:
-    """Serve the run and return its record; None if it was stopped before its end."""
+    """Serve the run and return its record; None if it was stopped before its end.
+
+    ``callbacks`` are told every evaluation, for the first time when clients can come.
+    """
     cuts = make_cuts(experiment, pieces.load_parts(experiment))
     server = pieces.make_server(experiment, cuts)
     plan = RunPlan(
         turn_steps=pieces.turn_steps(experiment),
         epochs=experiment.training.epochs,
         max_steps=experiment.training.max_steps or 0,
+        local_epochs=experiment.training.local_epochs or 0,
         eval_every=experiment.training.eval_every or 0,
         patience=experiment.training.patience or 0,
         monitor=Scoring.of(experiment.make_task()).monitor,
@@ -78,27 +85,32 @@ def serve_experiment(  # noqa: PLR0913
         step_timeout_seconds=step_timeout_seconds,
         turn_timeout_seconds=turn_timeout_seconds,
     )
-    is_listening, metrics = False, LiveMetrics(folder)
+    is_listening, told = False, Callbacks(callbacks)
+    metrics = LiveMetrics(folder, told)
 
     def watch_listening(coordinator: Coordinator, port: int) -> bool:
         nonlocal is_listening
         if not is_listening:  # a server that cannot listen leaves no files behind
             is_listening = True
             folder.write_experiment(experiment.to_toml())
+            settings = experiment.settings()
+            told.start(RunStart("serve", folder.path.name, folder.path, settings))
         metrics.update(coordinator.progress.history)
         return watch(coordinator, port)
 
-    coordinator = serve(
-        server,
-        cuts.contract,
-        plan,
-        endpoint,
-        folder.checkpoint,
-        names=names,
-        watch=watch_listening,
-        guard=make_guard(experiment, server, cuts.contract),
-    )
-    metrics.update(coordinator.progress.history)
+    with told:
+        coordinator = serve(
+            server,
+            cuts.contract,
+            plan,
+            endpoint,
+            folder.checkpoint,
+            names=names,
+            watch=watch_listening,
+            guard=make_guard(experiment, server, cuts.contract),
+        )
+        metrics.update(coordinator.progress.history)
+        told.is_finished = coordinator.finished is not None
     if coordinator.finished is None:
         return None
     if _is_recorded(folder, coordinator):  # the run had already ended when loaded
@@ -119,6 +131,7 @@ def join_experiment(  # noqa: PLR0913
     data_dir: Path | None = None,
     own_data: Path | None = None,
     watch: Watch = lambda _next, _standing: None,
+    callbacks: Sequence[Callback] = (),
 ) -> dict[str, Any]:
     """Take part in the run to its end and return this client's figures.
 
@@ -132,7 +145,13 @@ def join_experiment(  # noqa: PLR0913
         own_data: folder with this owner's own files instead, all of them for training.
         watch: called with every Grant and with Finished, and with a function that
             returns this client's progress at any time.
+        callbacks: told the figures of every turn of this client.
     """
+    if options.records and experiment.sends_once:
+        raise ConfigError(
+            "a recording is audited by the codes in its steps, and in this run each "
+            "code is sent once, before them: start without --record"
+        )
     mine = OwnSecret.find(options.secret, options.state_folder)
     options = with_key(experiment, endpoint, options, mine, name=name)
     secrets = mine.for_run(experiment, options.key)
@@ -150,21 +169,30 @@ def join_experiment(  # noqa: PLR0913
     def watch_kept(instruction: Grant | Finished) -> None:
         # Write only once the server accepts it: a refused client leaves nothing behind.
         mine.keep()
+        if options.records:
+            place = DataPlace(own_data, data_dir)
+            begin_recording(options.tape, experiment, place)
+        folder, settings = options.state_folder, experiment.settings()
+        told.start(RunStart("join", name, folder, settings))
         watch(instruction, standing)
 
-    finished = join(
-        client,
-        cuts.contract,
-        endpoint,
-        name=name,
-        batches=lambda index: poisoned(experiment, data.batches(index), index),
-        options=replace(
-            options,
-            test=data.test,
-            scoring=Scoring.of(experiment.make_task()),
-            watch=watch_kept,
-        ),
-    )
+    with Callbacks(callbacks) as told:
+        metrics = ClientMetrics(options.state_folder, told, options.meter)
+        finished = join(
+            client,
+            cuts.contract,
+            endpoint,
+            name=name,
+            batches=lambda index: poisoned(experiment, data.batches(index), index),
+            options=replace(
+                options,
+                test=data.test,
+                scoring=Scoring.of(experiment.make_task()),
+                watch=watch_kept,
+                turned=metrics.add,
+            ),
+        )
+        told.is_finished = True
     if options.state_folder is not None:
         is_known = cuts.contract.side_travels or client.steps > 0
         _keep_side(side, options.state_folder / "client.safetensors", is_known=is_known)
@@ -236,7 +264,7 @@ def _record(
 ) -> dict[str, Any]:
     record: dict[str, Any] = finite(
         {
-            **describe_run(experiment, cuts.contract, server),
+            **describe_run(experiment, cuts.contract, server.wire),
             **_figures(coordinator),
             "total_ratio": total_ratio(experiment, coordinator.progress, cuts.contract),
             "parameters": count_parameters(*cuts[:3]),

@@ -57,6 +57,9 @@ def check_protections(experiment: "Experiment") -> None:
             "the server has the labels (topology vanilla)": split.topology == "vanilla",
             "no gradient is sent (gradients none)": split.gradients == "none",
             "nothing is sent (codec none)": experiment.codec.name == "none",
+            "it does not work on codes that are sent once (release once)": (
+                experiment.sends_once
+            ),
         }
         for reason, holds in reasons.items():
             if holds:

@@ -36,7 +36,14 @@ def method(experiment: Experiment) -> str:
     words = [parts.label("codec", experiment.codec.name, experiment.codec.options)]
     words += [_objective(name, term) for name, term in experiment.objective.items()]
     words += [_protection(*one) for one in experiment.protect_labels.items()]
+    words += _release(experiment)
     return " ".join([*words, *_wire(experiment)])
+
+
+def _release(experiment: Experiment) -> list[str]:
+    """Return that codes are sent once, if they are."""
+    epochs = experiment.training.local_epochs
+    return [f"once after {epochs} local epochs"] if experiment.sends_once else []
 
 
 def _objective(name: str, term: ObjectiveTable) -> str:

@@ -88,9 +88,11 @@ class OwnSecret:
         Runs with different settings share no draw, even from the same secret: noise
         that is used twice can be subtracted.
         """
-        if self.is_given:
-            return ClientSecrets(self.secret, self.secret)
-        own = self.secret.derived(experiment.to_toml())
-        if key is None:
+        own = self.of_experiment(experiment.to_toml())
+        if key is None or self.is_given:
             return ClientSecrets(own, own)
         return ClientSecrets(own, Secret(key.derive("first weights", experiment.seed)))
+
+    def of_experiment(self, text: str) -> Secret:
+        """Return the secret for a run whose experiment file is ``text``."""
+        return self.secret if self.is_given else self.secret.derived(text)

@@ -38,9 +38,11 @@ from lightsplit.experiments.weights import load_weights
 from lightsplit.objectives import OBJECTIVES, WeightedObjective
 from lightsplit.runs.schedule import Schedule
 from lightsplit.runtime import (
+    CachingServer,
     Client,
     ClientSide,
     HandOff,
+    OnceClient,
     OptimizerFactory,
     Secret,
     Server,
@@ -135,7 +137,8 @@ def make_server(experiment: Experiment, cuts: Cuts) -> Server:
         normalisation=experiment.statistics,
     )
     side.precision = make_precision(experiment.training)
-    return Server(
+    kind = CachingServer if experiment.sends_once else Server
+    return kind(
         side,
         seed=experiment.seed,
         loss=experiment.make_task().loss,
@@ -149,9 +152,10 @@ def make_server(experiment: Experiment, cuts: Cuts) -> Server:
 def make_client_side(experiment: Experiment, cuts: Cuts) -> ClientSide:
     """Return a client side that holds the given parts themselves."""
     tail = cuts.parts.tail if experiment.split.topology == "u" else None
-    _move(experiment, cuts.parts.head, tail, cuts.codec.encoder)
+    _move(experiment, cuts.parts.head, tail, cuts.codec.encoder, cuts.local_tail)
     has_terms = any(term.weight for term in experiment.objective.values())
-    if experiment.split.gradients == "none" and not has_terms:  # nothing to learn from
+    learns_nothing = experiment.split.gradients == "none" and not has_terms
+    if learns_nothing and not experiment.sends_once:
         cuts.parts.head.requires_grad_(False)
         cuts.codec.encoder.requires_grad_(False)
     side = ClientSide(
@@ -161,6 +165,7 @@ def make_client_side(experiment: Experiment, cuts: Cuts) -> ClientSide:
         make_optimizer(experiment),
         output_codec=cuts.output_codec,
         objectives=make_objectives(experiment, cuts.codec),
+        local_tail=cuts.local_tail,
     )
     if experiment.owners.heads == "private":
         begin_with_first_batch(side.modules)
@@ -200,7 +205,8 @@ def make_client(
 ) -> Client:
     """Return a client with ``side`` that reaches the server through ``send``."""
     secrets = secrets or ClientSecrets.of_run(experiment.seed)
-    return Client(
+    kind = OnceClient if experiment.sends_once else Client
+    return kind(
         side,
         send,
         index=index,
@@ -263,6 +269,7 @@ def make_schedule(experiment: Experiment, batches: Sequence[Sized]) -> Schedule:
         turn_steps=turn_steps(experiment),
         epochs=experiment.training.epochs,
         max_steps=experiment.training.max_steps or 0,
+        local_epochs=experiment.training.local_epochs or 0,
     )
 
 
@@ -327,4 +334,8 @@ def private_cuts(cuts: Cuts) -> Cuts:
     parts = cuts.parts
     head, tail = copy.deepcopy((parts.head, parts.tail))  # together: they may share
     copied = SplitModel(head, parts.backbone, tail, parts.whole)
-    return cuts._replace(parts=copied, codec=private_codec(cuts.codec))
+    return cuts._replace(
+        parts=copied,
+        codec=private_codec(cuts.codec),
+        local_tail=copy.deepcopy(cuts.local_tail),
+    )

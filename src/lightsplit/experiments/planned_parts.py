@@ -32,11 +32,22 @@ def result_shape(experiment: Experiment) -> tuple[int, ...]:
     return tuple(result.shape[1:])
 
 
-def hand_off_bytes(experiment: Experiment, cuts: Cuts) -> int:
-    """Return the bytes of a hand-off after the optimizer's first step."""
+def hand_off_bytes(
+    experiment: Experiment, cuts: Cuts, *, has_server: bool = True
+) -> int:
+    """Return the bytes of a hand-off after the optimizer's first step.
+
+    Args:
+        experiment: of the run.
+        cuts: of its model.
+        has_server: whether the server takes part in the steps; before it does, the
+            tail is not trained.
+    """
     side = pieces.make_client_side(experiment, pieces.private_cuts(cuts))
     hand_off = pieces.make_hand_off(experiment, side)
-    for parameter in side.modules.parameters():
+    for name, parameter in side.modules.named_parameters():
+        if not has_server and name.startswith(("tail.", "decoder.")):
+            continue
         parameter.grad = torch.zeros_like(parameter)
     side.update()
     return hand_off.size_bytes(side)

@@ -6,7 +6,8 @@
 
 Raw means: the same steps, evaluations and hand-offs with the raw codec, whole outputs,
 fp32, and heads that travel whole with their optimizer's state (``--codec raw --wire
-paper``). Framing and set-up count as they are.
+paper``). Framing and set-up count as they are, and so does evaluation where codes are
+sent once: raw codes would make it longer.
 """
 
 import math
@@ -70,7 +71,9 @@ def raw_total_bytes(
     twin = _raw_twin(experiment)
     total: float = raw_steps + counts["framing"] + counts["setup"]
     for kind, size in (("evaluation", _evaluation_bytes), ("hand_off", _hand_off)):
-        if counts[kind]:
+        if kind == "evaluation" and experiment.sends_once:
+            total += counts[kind]
+        elif counts[kind]:
             total += counts[kind] * size(twin) / size(experiment)
     return total
 
@@ -79,6 +82,10 @@ def _raw_twin(experiment: Experiment) -> Experiment:
     """Return the same run without a codec, wire settings or further parts."""
     tables = without_wire(experiment.tables())
     kept = {name: table for name, table in tables.items() if name in _MODEL}
+    kept["split"] = {k: v for k, v in kept["split"].items() if k != "release"}
+    kept["training"] = {
+        k: v for k, v in kept["training"].items() if k != "local_epochs"
+    }
     return make_experiment({**kept, "codec": {"name": "raw"}})
 
 

@@ -17,10 +17,9 @@ from lightsplit.experiments.detection import detection_record
 from lightsplit.experiments.inspection import SHOWN, hijack_record, inspection_record
 from lightsplit.experiments.labels import labels
 from lightsplit.experiments.raw_traffic import step_ratio, total_ratio
-from lightsplit.protocol import Contract
+from lightsplit.protocol import Contract, Wire
 from lightsplit.results import RECORD_VERSION
 from lightsplit.runs.run_state import RunState
-from lightsplit.runtime import Server
 from lightsplit.splitting import SplitModel
 
 
@@ -28,7 +27,7 @@ def make_record(job: Job) -> dict[str, Any]:
     """Return the record of a finished job."""
     trainer, progress = job.trainer, job.trainer.progress
     last = progress.history[-1]
-    described = describe_run(job.experiment, job.contract, trainer.server)
+    described = describe_run(job.experiment, job.contract, trainer.server.wire)
     certificate = measured(trainer.clients[0], job.dataset.test)
     return {
         **described,
@@ -67,10 +66,10 @@ def test_figures(state: RunState) -> dict[str, Any]:
 
 
 def describe_run(
-    experiment: Experiment, contract: Contract, server: Server
+    experiment: Experiment, contract: Contract, wire: Wire
 ) -> dict[str, Any]:
     """Return the settings, versions and hardware of a run."""
-    codec = server.side.codec
+    codec = wire.codec
     return {
         "record_version": RECORD_VERSION,
         "experiment": experiment.tables(),
@@ -79,8 +78,8 @@ def describe_run(
         "activation_size": codec.activation_size,
         "code_size": codec.code_size if codec.is_sent else 0,
         "ratio": codec.ratio if codec.is_sent else None,
-        "code_bits": code_bits(server.wire),
-        "certificate": promised(experiment, code_bits(server.wire)),
+        "code_bits": code_bits(wire),
+        "certificate": promised(experiment, code_bits(wire)),
         "output_size": contract.output_size,
         "contract": contract.digest,
         "versions": {

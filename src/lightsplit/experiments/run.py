@@ -1,6 +1,6 @@
 """An experiment from start to end, in a folder of its own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +10,19 @@ from lightsplit.codecs.output import widened_tail
 from lightsplit.errors import ConfigError
 from lightsplit.experiments.build import Job, build
 from lightsplit.experiments.config import Experiment
+from lightsplit.experiments.live_metrics import LiveMetrics
 from lightsplit.experiments.record import make_record
 from lightsplit.experiments.twin import base_rate
 from lightsplit.results import RunFolder, finite, tensors
 from lightsplit.runs import checkpoint_folder
+from lightsplit.runs.callbacks import Callback, Callbacks, RunStart
 from lightsplit.simulation import TurnEnded, checkpoint
 from lightsplit.splitting import SplitModel, merge
 
 Observer = Callable[[Job, TurnEnded], bool]
 
 
-def run(
+def run(  # noqa: PLR0913
     experiment: Experiment,
     folder: RunFolder,
     *,
@@ -28,6 +30,7 @@ def run(
     checkpoint_every: int = 0,
     observe: Observer = lambda _job, _done: True,
     started: Callable[[Job], None] = lambda _job: None,
+    callbacks: Sequence[Callback] = (),
 ) -> dict[str, Any] | None:
     """Train, write all results to ``folder`` and return the record.
 
@@ -36,7 +39,7 @@ def run(
     returns false, the run is saved unfinished and there is no record.
 
     Checkpoints are ``checkpoint_every`` steps apart (0: at each evaluation), and there
-    is always one at the end.
+    is always one at the end. ``callbacks`` get every line of metrics.jsonl.
     """
     job = build(experiment, data_dir)
     if checkpoint_folder.exists(folder.checkpoint):
@@ -44,16 +47,20 @@ def run(
         checkpoint.load(folder.checkpoint, job.trainer, job.contract.digest)
     job.trainer.schedule.check_reaches(job.trainer.progress.steps)
     folder.write_experiment(experiment.to_toml())
-    folder.write_metrics(job.trainer.progress.history)
-    started(job)
-    for done in job.trainer.run():
-        if done.evaluation is not None:
-            folder.append_metrics(job.trainer.progress.history[-1])
-        goes_on = observe(job, done)
-        if not goes_on or _is_due(done, job, checkpoint_every):
-            checkpoint.save(folder.checkpoint, job.trainer, job.contract.digest)
-        if not goes_on and not job.trainer.is_done:
-            return None
+    with Callbacks(callbacks) as told:
+        settings = experiment.settings()
+        told.start(RunStart("train", folder.path.name, folder.path, settings))
+        metrics = LiveMetrics(folder, told)
+        metrics.update(job.trainer.progress.history)
+        started(job)
+        for done in job.trainer.run():
+            metrics.update(job.trainer.progress.history)
+            goes_on = observe(job, done)
+            if not goes_on or _is_due(done, job, checkpoint_every):
+                checkpoint.save(folder.checkpoint, job.trainer, job.contract.digest)
+            if not goes_on and not job.trainer.is_done:
+                return None
+        told.is_finished = True
     checkpoint.save(folder.checkpoint, job.trainer, job.contract.digest)
     _save_models(job, folder.path)
     record: dict[str, Any] = finite({**make_record(job), **_audit_of(folder, job)})
@@ -78,7 +85,8 @@ def _check_can_go_on(experiment: Experiment) -> None:
 
 
 def _is_due(done: TurnEnded, job: Job, every: int) -> bool:
-    steps, is_evaluated = job.trainer.progress.steps, done.evaluation is not None
+    steps = job.trainer.progress.steps
+    is_evaluated = done.evaluation is not None or done.turn.ends_early_epoch
     return checkpoint_folder.is_due(
         every, steps, done.report.steps, is_evaluated=is_evaluated
     )

@@ -90,6 +90,12 @@ class SplitTable(Table):
         "backbone stays as it is (give pre-trained --weights), the client trains its "
         "tail, and its head on the objectives alone",
     )
+    release: Literal["every-step", "once"] | None = Field(
+        None,
+        description="once: the client trains head and encoder alone for local-epochs, "
+        "freezes them and sends the code of each sample once; the server trains on the "
+        "codes that it keeps; default: a code in every step",
+    )
 
 
 class WireTable(Table):
@@ -125,7 +131,14 @@ class TrainingTable(Table):
 
     epochs: int = Field(5, ge=1, description="passes over the data")
     max_steps: AtLeastOne | None = Field(
-        None, description="stop after this many steps; default: no limit"
+        None,
+        description="stop after this many steps (with release once, of those with the "
+        "server); default: no limit",
+    )
+    local_epochs: AtLeastOne | None = Field(
+        None,
+        description="passes over the data before codes are sent once; default with "
+        "release once: 5",
     )
     batch_size: int = Field(64, ge=2, description="samples per mini-batch")
     turn_steps: TurnSteps = Field(

@@ -1,58 +1,41 @@
-"""The figures of every evaluation for TensorBoard, if the extra is installed."""
+"""The figures of a run for TensorBoard, if the extra is installed."""
 
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any
 
-from lightsplit.experiments.build import Job
+from lightsplit.errors import ConfigError
 from lightsplit.extras import require
-from lightsplit.simulation import TurnEnded
+from lightsplit.runs.callbacks import Callback, RunStart, scalars
 
 FOLDER = "tensorboard"
 
 
-class TensorBoardLog:
-    """Writes scalars under a run's folder; with ``is_on=False`` it does nothing.
+class TensorBoardLog(Callback):
+    """Writes scalars to the folder ``tensorboard`` in the run's own.
 
-    A run that resumes after a crash repeats the steps since its checkpoint. TensorBoard
-    is told to forget its scalars of those steps.
+    A run that resumes tells its lines again, so TensorBoard is told to forget those of
+    earlier processes.
     """
 
-    def __init__(self, folder: Path, *, is_on: bool = True) -> None:
-        self._folder = folder / FOLDER
-        self._is_on = is_on
+    def __init__(self) -> None:
+        self._make_writer = _writer_class()
         self._writer: Any = None
-        if is_on:
-            _writer_class()
 
-    def __enter__(self) -> Self:
-        return self
+    def start(self, run: RunStart) -> None:
+        """Open the file of events."""
+        if run.folder is None:
+            raise ConfigError("TensorBoardLog writes to the run's folder; give it one")
+        self._writer = self._make_writer(str(run.folder / FOLDER), purge_step=0)
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        if self._writer is not None:
-            self._writer.close()
+    def log(self, line: Mapping[str, Any]) -> None:
+        """Write the line's numbers at its step, for readers that look now."""
+        for name, value in scalars(line).items():
+            self._writer.add_scalar(name, value, line["step"])
+        self._writer.flush()
 
-    def observe(self, job: Job, done: TurnEnded) -> bool:
-        """Log a turn that ended with an evaluation; always return true."""
-        if not self._is_on or done.evaluation is None:
-            return True
-        line, counts = job.trainer.progress.history[-1], job.trainer.progress.bytes
-        step = line["step"]
-        if self._writer is None:
-            self._writer = _writer_class()(str(self._folder), purge_step=step)
-        tested = [name for name in line if name.startswith("test_")]
-        for name in ("train_loss", *tested):
-            self._writer.add_scalar(name.replace("_", "/", 1), line[name], step)
-        for name, value in line.get("objectives", {}).items():
-            self._writer.add_scalar(f"objectives/{name}", value, step)
-        for kind, count in counts.items():
-            self._writer.add_scalar(f"bytes/{kind}", count, step)
-        return True
+    def end(self, *, is_finished: bool) -> None:  # noqa: ARG002
+        """Close the file."""
+        self._writer.close()
 
 
 def _writer_class() -> Any:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lightsplit import seeding
-from lightsplit.codecs import CODECS, OUTPUT_CODECS, Codec
+from lightsplit.codecs import CODECS, OUTPUT_CODECS, Codec, refuse_joined
 from lightsplit.errors import ConfigError
 from lightsplit.formats import WireFormats
 from lightsplit.nesting import batch_size as rows_of
@@ -58,7 +58,7 @@ def agree(  # noqa: PLR0913
     *,
     head_until: str,
     tail_from: str,
-    example: Any,
+    example: Any = None,
     share: Sequence[str] = (),
     codec: str = "raw",
     codec_options: Mapping[str, Any] | None = None,
@@ -92,6 +92,11 @@ def agree(  # noqa: PLR0913
             "expected tail_from: in a loop of your own the loss is yours, and so is "
             "the tail"
         )
+    if example is None:
+        raise ConfigError(
+            "expected example=…, a batch of inputs: both ends learn from it what "
+            "crosses at the cuts; got none"
+        )
     parts = split(
         model, head_until=head_until, tail_from=tail_from, example=example, share=share
     )
@@ -99,6 +104,7 @@ def agree(  # noqa: PLR0913
     crossing = make_crossing(activation, output, shared, max_tokens=max_tokens)
     shapes = _row_shapes(crossing, activation, output)
     options = dict(codec_options or {})
+    refuse_joined(codec, parts.sent)
     made = _make_codec(codec, shapes.activation, options, seed)
     if crossing.has_tokens and not made.is_sample_wise:
         raise ConfigError(f"{codec} works on whole batches, and tokens come one by one")

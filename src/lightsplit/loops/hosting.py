@@ -11,6 +11,7 @@ from torch import nn
 from lightsplit.errors import ConfigError
 from lightsplit.loops.agreement import Agreement, agree
 from lightsplit.loops.loop_server import SAVE_EVERY, LoopServer
+from lightsplit.loops.placing import DeviceMap, place
 from lightsplit.loops.saves import KEPT_SAVES, Saves
 from lightsplit.runtime import OptimizerFactory, ServerSide
 from lightsplit.runtime.accumulating import AccumulatingServer
@@ -102,10 +103,11 @@ class Host:
         return loops
 
 
-def host(
+def host(  # noqa: PLR0913
     model: nn.Module,
     *,
     optimizer: OptimizerFactory,
+    device_map: DeviceMap | None = None,
     clip_norm: float = 0.0,
     autocast: torch.dtype | None = None,
     freeze_backbone: bool = False,
@@ -117,6 +119,7 @@ def host(
     Args:
         model: the same at both ends; the server trains its backbone.
         optimizer: makes the server's optimizer over parameters.
+        device_map: devices by names of modules, for a backbone on several accelerators.
         clip_norm: the largest norm of the server's gradient; 0 does not clip.
         autocast: a type such as ``torch.bfloat16`` to compute in.
         freeze_backbone: whether the server's weights stay as they are.
@@ -126,6 +129,8 @@ def host(
             ``head_until`` to ``seed``.
     """
     agreement = agree(model, **agreed)
+    if device_map is not None:
+        place(agreement.parts.backbone, model, device_map)
     usual = "per-client" if agreement.contract.clients > 1 else "shared"
     side = ServerSide(
         agreement.parts.backbone,

@@ -6,10 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lightsplit.deployment.door import most_streams
 from lightsplit.deployment.endpoint import Endpoint
 from lightsplit.deployment.network import make_expectation
 from lightsplit.loops.loop_server import LoopServer
-from lightsplit.loops.session import LoopSession
+from lightsplit.loops.reception import Reception
 from lightsplit.protocol import Reader
 from lightsplit.transports.credentials import TlsFiles, server_credentials
 from lightsplit.transports.grpc_server import SessionServer
@@ -17,7 +18,6 @@ from lightsplit.transports.grpc_server import SessionServer
 if TYPE_CHECKING:
     from lightsplit.loops.hosting import Host
 
-_SPARE_SESSIONS = 8
 _TICK_SECONDS = 0.1
 
 
@@ -34,17 +34,19 @@ def listen(
     tls = TlsFiles.of_server(Path(certs)) if certs else None
     endpoint = Endpoint(address, tls, insecure)
     endpoint.check()
+    reception = Reception(loops, tls)
     listener = SessionServer(
-        partial(LoopSession, loops),
+        reception.open,
         partial(Reader, make_expectation(loops.contract, host.server)),
         credentials=server_credentials(tls) if tls else None,
-        max_sessions=2 * loops.contract.clients + _SPARE_SESSIONS,
+        max_sessions=most_streams(loops.contract.clients),
     )
     port = listener.bind(address)
     try:
         watch(loops, port)
         listener.start()
         while watch(loops, port):
+            reception.sweep()
             time.sleep(_TICK_SECONDS)
     finally:
         listener.stop()

@@ -22,18 +22,30 @@ from lightsplit.metrics.pixels import (
     scaled_mean_squared_error,
 )
 from lightsplit.metrics.reidentification import reidentification
+from lightsplit.metrics.rows import (
+    column_r2,
+    explained_variance,
+    row_mean_squared_error,
+)
 from lightsplit.metrics.scores import Scores, Summary, summarise, wilson_interval
 from lightsplit.metrics.ssim import structural_similarity
+from lightsplit.metrics.tokens import (
+    text_reidentification,
+    token_accuracy,
+    token_f1,
+)
 
 __all__ = [
     "METRICS",
     "Metric",
     "Scores",
     "Summary",
+    "column_r2",
     "correlation",
     "cropped_perceptual_similarity",
     "cropped_structural_similarity",
     "evaluate",
+    "explained_variance",
     "foreground",
     "foreground_mean_squared_error",
     "foreground_peak_signal_noise_ratio",
@@ -41,8 +53,12 @@ __all__ = [
     "mean_squared_error",
     "peak_signal_noise_ratio",
     "reidentification",
+    "row_mean_squared_error",
     "scaled_mean_squared_error",
     "structural_similarity",
     "summarise",
+    "text_reidentification",
+    "token_accuracy",
+    "token_f1",
     "wilson_interval",
 ]

@@ -4,6 +4,8 @@
                                   ├─ metric ──► one value for each image (N,)
     originals (N, C, H, W) ───────┘
 
+Rows of a table are (N, F) and texts (N, T), with metrics of their own.
+
 A metric scores how close a reconstruction is to its original. In an audit close is bad:
 ``more_private`` is the direction that the owner of the data wants.
 """
@@ -36,6 +38,7 @@ class Metric:
         is_proportion: whether values are hits and misses, 1 and 0.
         needs_all_images: whether an image's value depends on the other images.
         needs_weights: whether the function takes the folder of LPIPS's weights.
+        kinds: of truth that it scores: ``image``, ``table``, ``text``.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Metric:
     is_proportion: bool = False
     needs_all_images: bool = False
     needs_weights: bool = False
+    kinds: tuple[str, ...] = ("image",)
 
     @property
     def more_private(self) -> Literal["higher", "lower"]:
@@ -72,7 +76,11 @@ METRICS: Registry[Metric] = Registry("metric", "lightsplit.metrics")
 
 
 def scored_as(
-    name: str, *, higher_is_better: bool, span: tuple[float, float], **facts: str | bool
+    name: str,
+    *,
+    higher_is_better: bool,
+    span: tuple[float, float],
+    **facts: str | bool | tuple[str, ...],
 ) -> Callable[[ScoreFunction], ScoreFunction]:
     """Return a decorator that registers a function as the metric ``name``.
 
@@ -94,19 +102,47 @@ def scored_as(
 
 
 def checked_pair(reconstructions: Tensor, originals: Tensor) -> tuple[Tensor, Tensor]:
-    """Return both batches with one precision and device; refuse a mismatch."""
-    if originals.ndim != 4 or reconstructions.shape != originals.shape:
-        raise ConfigError(
-            "expected reconstructions and originals of one shape (N, C, H, W), "
-            f"got {tuple(reconstructions.shape)} and {tuple(originals.shape)}"
-        )
-    if originals.numel() == 0:
-        raise ConfigError(f"expected images, got none: {tuple(originals.shape)}")
+    """Return both batches of images with one precision and device, or refuse them."""
+    _check_shapes("images", "(N, C, H, W)", reconstructions, originals)
     if not (reconstructions.is_floating_point() and originals.is_floating_point()):
         raise ConfigError(
             "expected images as floating-point numbers in [0, 1], "
             f"got {reconstructions.dtype} and {originals.dtype}"
         )
+    return _promoted(reconstructions, originals)
+
+
+def checked_rows(reconstructions: Tensor, originals: Tensor) -> tuple[Tensor, Tensor]:
+    """Return both batches of rows with one precision and device, or refuse them."""
+    _check_shapes("rows", "(N, F)", reconstructions, originals)
+    return _promoted(reconstructions, originals)
+
+
+def checked_tokens(reconstructions: Tensor, originals: Tensor) -> tuple[Tensor, Tensor]:
+    """Return both batches of tokens on one device, or refuse them."""
+    _check_shapes("texts", "(N, T)", reconstructions, originals)
+    if reconstructions.is_floating_point() or originals.is_floating_point():
+        raise ConfigError(
+            "expected tokens as whole numbers, "
+            f"got {reconstructions.dtype} and {originals.dtype}"
+        )
+    return reconstructions.to(originals), originals
+
+
+def _check_shapes(
+    things: str, form: str, reconstructions: Tensor, originals: Tensor
+) -> None:
+    is_one_shape = reconstructions.shape == originals.shape
+    if originals.ndim != form.count(",") + 1 or not is_one_shape:
+        raise ConfigError(
+            f"expected reconstructions and originals of one shape {form}, "
+            f"got {tuple(reconstructions.shape)} and {tuple(originals.shape)}"
+        )
+    if originals.numel() == 0:
+        raise ConfigError(f"expected {things}, got none: {tuple(originals.shape)}")
+
+
+def _promoted(reconstructions: Tensor, originals: Tensor) -> tuple[Tensor, Tensor]:
     dtype = torch.promote_types(reconstructions.dtype, originals.dtype)
     originals = originals.to(torch.promote_types(dtype, torch.float32))
     return reconstructions.to(originals), originals

@@ -13,7 +13,7 @@ give each other away too.
 import torch
 from torch import Tensor
 
-from lightsplit.metrics.base import checked_pair, scored_as
+from lightsplit.metrics.base import checked_pair, checked_rows, scored_as
 
 CHUNK = 256  # reconstructions compared with all originals at a time
 
@@ -24,10 +24,12 @@ CHUNK = 256  # reconstructions compared with all originals at a time
     span=(0.0, 1.0),
     is_proportion=True,
     needs_all_images=True,
+    kinds=("image", "table"),
 )
 def reidentification(reconstructions: Tensor, originals: Tensor) -> Tensor:
-    """Return 1 for each image whose own original is the nearest, else 0."""
-    reconstructions, originals = checked_pair(reconstructions, originals)
+    """Return 1 for each image or row whose own original is the nearest, else 0."""
+    check = checked_rows if originals.ndim == 2 else checked_pair
+    reconstructions, originals = check(reconstructions, originals)
     guesses, truths = reconstructions.flatten(1), originals.flatten(1)
     nearest = _nearest(guesses, truths)
     own = torch.arange(len(truths), device=truths.device)

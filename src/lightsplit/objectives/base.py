@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from lightsplit.codecs import Code, Codec
 from lightsplit.errors import ConfigError
+from lightsplit.part_facts import PartFacts
 from lightsplit.registry import Registry
 
 
@@ -52,12 +53,14 @@ class Objective(nn.Module):
 
     Attributes:
         name: the registered name.
+        facts: what a user should know before choosing it.
 
     A run fills in the arguments ``codec`` (of the front cut) and ``classes`` (their
     number, None where labels are no classes) of a constructor that has them.
     """
 
     name: ClassVar[str]
+    facts: ClassVar[PartFacts] = PartFacts()
 
     def check(self, codec: Codec, *, has_tail: bool) -> None:
         """Refuse a run in which this objective makes no sense.

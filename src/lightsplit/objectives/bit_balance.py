@@ -11,6 +11,7 @@ from lightsplit.codecs import Codec
 from lightsplit.errors import ConfigError
 from lightsplit.objectives.base import OBJECTIVES, ClientView, Objective
 from lightsplit.objectives.bits import binary_entropy, check_bits
+from lightsplit.part_facts import PartFacts
 
 
 @OBJECTIVES.register("bit-balance")
@@ -22,6 +23,13 @@ class BitBalance(Objective):
     """
 
     name = "bit-balance"
+    facts = PartFacts(
+        source="LightSplit; common in hashing",
+        assumes="codes of bits",
+        client_cost="k sigmoids per sample",
+        attacker="trains a decoder on bits",
+        status="ours",
+    )
 
     def __init__(self, *, steepness: float = 4.0) -> None:
         super().__init__()

@@ -14,6 +14,7 @@ from lightsplit.codecs import Code, Codec
 from lightsplit.errors import ConfigError
 from lightsplit.objectives.base import OBJECTIVES, ClientView, Objective
 from lightsplit.objectives.bits import check_bits
+from lightsplit.part_facts import PartFacts
 
 
 @OBJECTIVES.register("bit-flips")
@@ -25,6 +26,13 @@ class BitFlips(Objective):
     """
 
     name = "bit-flips"
+    facts = PartFacts(
+        source="LightSplit",
+        assumes="codes of bits",
+        client_cost="a random number for each bit",
+        attacker="averages over releases of one sample",
+        status="ours",
+    )
 
     def __init__(self, *, rate: float = 0.1) -> None:
         super().__init__()

@@ -21,6 +21,7 @@ from lightsplit.codecs import Code, Codec
 from lightsplit.errors import ConfigError
 from lightsplit.objectives.base import OBJECTIVES, ClientView, Objective
 from lightsplit.objectives.bits import check_classes, one_hot
+from lightsplit.part_facts import PartFacts
 
 _EPSILON = 0.01
 
@@ -39,6 +40,13 @@ class ConditionalEntropyMaximisation(Objective):
     """
 
     name = "cem"
+    facts = PartFacts(
+        source="Xia et al., CVPR 2025",
+        assumes="labels that are classes; continuous codes",
+        client_cost="distances to a few centres per class; noise",
+        attacker="expectation over the noise; averages over releases",
+        status="adapted",
+    )
     centres: Tensor
     known: Tensor
 

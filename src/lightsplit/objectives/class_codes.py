@@ -19,6 +19,7 @@ from lightsplit.codecs import Codec
 from lightsplit.errors import ConfigError
 from lightsplit.objectives.base import OBJECTIVES, ClientView, Objective
 from lightsplit.objectives.bits import check_classes, one_hot
+from lightsplit.part_facts import PartFacts
 
 MOST_BOOKS = 2000
 _MOST_PRODUCTS = 2e9  # multiplications to spend on the search for a book
@@ -36,6 +37,13 @@ class ClassCodes(Objective):
     """
 
     name = "class-codes"
+    facts = PartFacts(
+        source="LightSplit; common in hashing",
+        assumes="labels that are classes; a row per sample",
+        client_cost="Ck multiplications per sample",
+        attacker="knows the codewords: gets the class, little beyond",
+        status="ours",
+    )
     words: Tensor
 
     def __init__(

@@ -20,6 +20,7 @@ from lightsplit.objectives.bits import (
     check_classes,
     one_hot,
 )
+from lightsplit.part_facts import PartFacts
 
 
 @OBJECTIVES.register("conditional-entropy")
@@ -36,6 +37,13 @@ class ConditionalEntropy(Objective):
     """
 
     name = "conditional-entropy"
+    facts = PartFacts(
+        source="LightSplit",
+        assumes="codes of bits; labels that are classes",
+        client_cost="k sigmoids per sample",
+        attacker="trains a decoder on bits",
+        status="ours",
+    )
     ones: Tensor
     seen: Tensor
     steps: Tensor

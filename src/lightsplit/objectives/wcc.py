@@ -14,6 +14,7 @@ from torch import Tensor
 from lightsplit.codecs import Codec
 from lightsplit.errors import CodecError, ConfigError
 from lightsplit.objectives.base import OBJECTIVES, ClientView, Objective
+from lightsplit.part_facts import PartFacts
 
 
 @OBJECTIVES.register("wcc")
@@ -21,6 +22,13 @@ class WithinClassCompaction(Objective):
     """Keeps the codes of one class close to each other."""
 
     name = "wcc"
+    facts = PartFacts(
+        source="the LightSplit paper",
+        assumes="labels that are classes; a row per sample",
+        client_cost="B²k multiplications",
+        attacker="adds the term to its own model",
+        status="faithful",
+    )
 
     def check(self, codec: Codec, *, has_tail: bool) -> None:  # noqa: ARG002
         """Refuse a codec whose codes have no row per sample."""

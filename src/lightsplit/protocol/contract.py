@@ -48,6 +48,7 @@ class Contract:
         norm_limit: the largest number in a code or an output gradient, and the largest
             norm of the gradient of the server's weights.
         gradients: ``all``, or ``none`` where a step is a code and its output only.
+        release: ``every-step``, or ``once`` where each sample's code is sent once.
         rows: what a row of a code is, a ``sample`` or a ``token``; with tokens the
             shapes above are those of one token.
         output_rows: the same for outputs.
@@ -83,6 +84,7 @@ class Contract:
     norm_limit: float = 1e6
     side_bytes: int = 0
     gradients: str = "all"
+    release: str = "every-step"
     rows: str = "sample"
     output_rows: str = "sample"
     most_tokens: int = 0
@@ -94,6 +96,11 @@ class Contract:
     def is_silent(self) -> bool:
         """Return whether clients send no code: they train alone."""
         return self.codec == "none"
+
+    @property
+    def sends_once(self) -> bool:
+        """Return whether the code of each sample is sent once."""
+        return self.release == "once"
 
     @property
     def side_travels(self) -> bool:

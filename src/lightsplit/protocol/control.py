@@ -23,6 +23,8 @@ A client with a loop of its own needs no turns:
 
 from dataclasses import dataclass
 
+from lightsplit.protocol.phases import TRAIN
+
 
 @dataclass(frozen=True)
 class Hello:
@@ -70,8 +72,10 @@ class Grant:
         evaluate: whether to evaluate on the test set after the last step.
         side: with shared heads, the sealed side that the last turn left; empty for the
             very first turn and with private heads.
-        run_step: steps of all clients before this turn.
-        run_steps: steps of all clients in the whole run.
+        run_step: steps of all clients before this turn, in its phase of the run.
+        run_steps: steps of all clients in the whole phase.
+        phase: of the run (``protocol.phases``).
+        tested: codes of the client's test set that the server has.
     """
 
     turn: int
@@ -83,6 +87,8 @@ class Grant:
     side: bytes = b""
     run_step: int = 0
     run_steps: int = 0
+    phase: str = TRAIN
+    tested: int = 0
 
 
 @dataclass(frozen=True)

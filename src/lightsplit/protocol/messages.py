@@ -5,6 +5,13 @@
                  client ── OutputGradient ─► server
                  client ◄─ CodeGradient ── server
 
+Where codes are sent once, the client releases each code and then names samples:
+
+    client ── Release ─► server      client ── Recall ────────► server
+    client ◄─ Noted ──── server      client ◄─ OutputMessage ── server
+                                     client ── OutputGradient ─► server
+                                     client ◄─ Noted ────────── server
+
 Outside training (``is_training`` is false) the server answers a code with an OutputMessage
 in both topologies and changes nothing of its own. Tensors in a message belong to no
 autograd graph: a graph never crosses the cut. They hold the numbers as the wire format
@@ -14,11 +21,13 @@ writes them, with scales among the side tensors; ``Wire`` writes and reads them.
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from lightsplit.codecs import Code
 
 LOSS_BYTES = 8
+NUMBER = torch.int32  # of a sample
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,7 @@ class CodeMessage:
     """
 
     kind: ClassVar[str] = "code"
+    counted_as: ClassVar[str] = "code"
     client: int
     step: int
     code: Code
@@ -68,6 +78,8 @@ class OutputGradient:
     """Client to server: the loss's gradient at the output."""
 
     kind: ClassVar[str] = "output_gradient"
+    counted_as: ClassVar[str] = "output_gradient"
+    is_training: ClassVar[bool] = True
     client: int
     step: int
     gradient: Tensor
@@ -107,8 +119,63 @@ class CodeGradient:
         return code_bytes(self.written) + loss_bytes
 
 
-Request = CodeMessage | OutputGradient
-Reply = OutputMessage | CodeGradient
+@dataclass(frozen=True)
+class Release:
+    """Client to server: codes of samples, which the server keeps.
+
+    Attributes:
+        first: the client's own number of the first sample; the others follow it.
+        is_training: whether the samples are those of training, not of the test set.
+    """
+
+    kind: ClassVar[str] = "release"
+    counted_as: ClassVar[str] = "code"
+    client: int
+    step: int
+    first: int
+    code: Code
+    is_training: bool = True
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes of the codes."""
+        return code_bytes(self.code)
+
+
+@dataclass(frozen=True)
+class Recall:
+    """Client to server: the samples of a batch, whose codes the server has.
+
+    Attributes:
+        numbers: the client's own numbers of the samples, int32.
+        is_training: whether they are samples of training, not of the test set.
+    """
+
+    kind: ClassVar[str] = "recall"
+    counted_as: ClassVar[str] = "code"
+    client: int
+    step: int
+    numbers: Tensor
+    is_training: bool = True
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes of the numbers."""
+        return self.numbers.nbytes
+
+
+@dataclass(frozen=True)
+class Noted:
+    """Server to client: done; nothing is sent back."""
+
+    kind: ClassVar[str] = "noted"
+    payload_bytes: ClassVar[int] = 0
+    client: int
+    step: int
+
+
+Request = CodeMessage | OutputGradient | Release | Recall
+Reply = OutputMessage | CodeGradient | Noted
 
 
 def code_bytes(code: Code) -> int:

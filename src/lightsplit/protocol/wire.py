@@ -18,8 +18,11 @@ from lightsplit.formats import Stamp, WireFormats
 from lightsplit.protocol.messages import (
     CodeGradient,
     CodeMessage,
+    Noted,
     OutputGradient,
     OutputMessage,
+    Recall,
+    Release,
     Reply,
     Request,
     detached,
@@ -74,13 +77,23 @@ class Wire:
         """Return the code that a message carries."""
         at = StepId(message.client, message.step, message.is_training)
         code = self.codec.unpack(self._read_forward(message.kind, at, message.code))
-        labels = message.labels
-        if labels is not None and len(labels) != len(code.values):
+        labels, samples = message.labels, self.codec.samples(code)
+        if labels is not None and len(labels) != samples:
             raise ProtocolError(
-                f"expected {len(code.values)} labels, one for each sample of the code, "
+                f"expected {samples} labels, one for each sample of the code, "
                 f"got {len(labels)}"
             )
         return code
+
+    def write_release(self, at: StepId, first: int, code: Code) -> Release:
+        """Return the message that carries codes of samples from number ``first`` on."""
+        written = self.write_code(at, code).code
+        return Release(at.client, at.step, first, written, at.is_training)
+
+    def read_release(self, message: Release) -> Code:
+        """Return the codes that a message carries."""
+        at = StepId(message.client, message.step, message.is_training)
+        return self.codec.unpack(self._read_forward(CodeMessage.kind, at, message.code))
 
     def as_received(self, code: Code) -> Code:
         """Return a code as the server reads it outside training."""
@@ -132,6 +145,10 @@ class Wire:
             return self.codec.rows(self.read_code(message))
         if isinstance(message, OutputMessage):
             return self.read_output(message).values
+        if isinstance(message, Release):
+            return self.codec.rows(self.read_release(message))
+        if isinstance(message, Recall | Noted):
+            raise ProtocolError(f"a {message.kind} holds no row of a sample")
         return self._read_gradient(message)
 
     def layout(self, kind: str, rows: int) -> Layout:
@@ -173,6 +190,8 @@ class Wire:
         if codec is not None and codec.is_sample_wise:
             plain = codec.packed_layout(codec.packed_samples(written.values))
             self._check(kind, written, plain)
+        elif codec is not None and codec.packed_bits:  # its own bytes, in any format
+            plain = Layout.of(written)
         return self.formats.read(Stamp(kind, *at), written, plain)
 
     def _write_gradient(self, kind: str, at: StepId, gradient: Tensor) -> Code:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from lightsplit.reports.monitored import Monitored
 from lightsplit.reports.runs import Run
-from lightsplit.results import attack_label, main_ladder
+from lightsplit.results import attack_label, blind_guesses, main_ladder
 
 STEP_KINDS = ("code", "output", "output_gradient", "code_gradient")
 METHOD = ("codec", "output_codec", "wire", "objective")  # tables of the method
@@ -93,6 +93,10 @@ class Group:
     def leakage(self, metric: str = "ssim") -> Spread | None:
         """Return the strongest attack's result over seeds; None without an audit."""
         return spread(_worst(run, metric) for run in self.runs)
+
+    def guessed(self, metric: str, attack: str = "") -> Spread | None:
+        """Return the best guess without any code over seeds, or that of one attack."""
+        return spread(_best_guess(run, metric, attack) for run in self.runs)
 
     def attacked(self, attack: str, form: str, metric: str) -> Spread | None:
         """Return one attack's result over seeds; None if it was not run.
@@ -199,5 +203,14 @@ def _worst(run: Run, metric: str) -> float | None:
         entry["metrics"][metric]["mean"]
         for entry in main_ladder(run.audit)
         if metric in entry["metrics"]
+    ]
+    return max(figures, default=None)
+
+
+def _best_guess(run: Run, metric: str, attack: str) -> float | None:
+    figures = [
+        entry["metrics"][metric]["mean"]
+        for entry in blind_guesses(run.audit)
+        if metric in entry["metrics"] and attack in ("", entry["attack"])
     ]
     return max(figures, default=None)

@@ -48,6 +48,7 @@ class Report:
     cautions: list[Caution]
     parts: list[Table | Picture]  # in the order of the page
     comparisons: list[Comparison]
+    lead: tuple[str, ...] = ()  # sentences at the top of the page
 
     @property
     def tables(self) -> list[Table]:

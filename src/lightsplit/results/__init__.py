@@ -2,8 +2,14 @@
 
 from lightsplit.results import atomic, hand_offs, tensors
 from lightsplit.results.attack_label import as_file_name, attack_label
+from lightsplit.results.columns_text import columns_text
 from lightsplit.results.finite import finite
-from lightsplit.results.ladder import ladders, main_ladder, main_leakage
+from lightsplit.results.ladder import (
+    blind_guesses,
+    ladders,
+    main_ladder,
+    main_leakage,
+)
 from lightsplit.results.metric_names import shown_metrics
 from lightsplit.results.run_folder import RECORD_VERSION, RunFolder
 
@@ -13,6 +19,8 @@ __all__ = [
     "as_file_name",
     "atomic",
     "attack_label",
+    "blind_guesses",
+    "columns_text",
     "finite",
     "hand_offs",
     "ladders",

@@ -12,6 +12,7 @@ from typing import Any
 
 Entry = dict[str, Any]
 SAME = ("client", "seed", "targets", "images")  # equal for all attacks of a ladder
+BLIND = ("all-black", "class-mean", "mean-image")  # trivial attackers that see no code
 
 
 def ladders(entries: Sequence[Entry]) -> list[list[Entry]]:
@@ -27,6 +28,20 @@ def ladders(entries: Sequence[Entry]) -> list[list[Entry]]:
 def main_ladder(entries: Sequence[Entry]) -> list[Entry]:
     """Return the ladder with the most images, the latest of these; empty if none."""
     return max(reversed(ladders(entries)), key=_images, default=[])
+
+
+def blind_guesses(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the trivial attackers without codes, on the images of the main ladder."""
+    ladder = main_ladder(entries)
+    if not ladder:
+        return []
+    return [
+        entry
+        for entry in entries
+        if entry.get("kind") == "trivial"
+        and entry.get("attack") in BLIND
+        and all(entry.get(name) == ladder[0].get(name) for name in SAME)
+    ]
 
 
 def main_leakage(record: Entry) -> dict[str, Entry]:

@@ -2,7 +2,19 @@
 
 from collections.abc import Iterable
 
-FIRST = ("ssim", "lpips", "mse", "psnr", "correlation", "reidentification")
+FIRST = (
+    "ssim",
+    "lpips",
+    "mse",
+    "psnr",
+    "correlation",
+    "r2",
+    "row_mse",
+    "token_accuracy",
+    "token_f1",
+    "reidentification",
+    "text_reidentification",
+)
 VARIANTS = (  # of those, for a part of an image or another scale; they stay in records
     "mse_foreground",
     "psnr_foreground",

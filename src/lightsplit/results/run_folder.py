@@ -11,6 +11,7 @@ images/           pictures that an audit leaves
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,14 @@ class RunFolder:
     def write_metrics(self, lines: Iterable[dict[str, Any]]) -> None:
         """Replace the content of metrics.jsonl with ``lines``."""
         write_text(self.metrics_file, "".join(map(_json_line, lines)))
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """Return the lines of metrics.jsonl, without any that a crash has damaged."""
+        found = []
+        for line in self.metrics_file.read_text(errors="replace").splitlines():
+            with suppress(ValueError):
+                found.append(json.loads(line))
+        return found
 
     def append_metrics(self, line: dict[str, Any]) -> None:
         """Add one line to metrics.jsonl."""

@@ -109,37 +109,41 @@ def _evaluate_one(
 ) -> Figures:
     scorer = Scorer(scoring, client)
     for inputs, labels in batches:
-        scorer.add(client.predict(inputs), labels)
+        scorer.add(client.predict_test(inputs, scorer.samples), labels)
     return scorer.figures()
 
 
 class Scorer:
-    """Adds up the loss and the metrics of one client over batches."""
+    """Adds up the loss and the metrics of one client over batches.
+
+    Attributes:
+        samples: that were added.
+    """
 
     def __init__(self, scoring: Scoring, client: Client) -> None:
         self._scoring = scoring
         self._client = client
         self._metrics: Mapping[str, Metric] = {}
-        self._loss_sum, self._samples = 0.0, 0
+        self._loss_sum, self.samples = 0.0, 0
 
     def add(self, output: Any, labels: Any) -> None:
         """Compare the outputs of a batch with its labels."""
         client, rows = self._client, batch_size(labels)
         targets = to_device(labels, client.device)
-        if not self._samples:
+        if not self.samples:
             self._metrics = self._scoring.metrics(output)
         with torch.no_grad():
             self._loss_sum += client.loss(output, targets).item() * rows
             for metric in self._metrics.values():
                 metric.to(client.device or "cpu").update(output, targets)
-        self._samples += rows
+        self.samples += rows
 
     def figures(self) -> Figures:
         """Return the mean loss and every metric."""
-        if not self._samples:
+        if not self.samples:
             raise ConfigError("the test set has no batches")
         found = {name: _number(name, one) for name, one in self._metrics.items()}
-        return {LOSS: self._loss_sum / self._samples, **found}
+        return {LOSS: self._loss_sum / self.samples, **found}
 
 
 def _number(name: str, metric: "Metric") -> float:

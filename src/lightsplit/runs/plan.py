@@ -12,7 +12,7 @@ class RunPlan:
     """The server's settings for the course of a run.
 
     Attributes:
-        turn_steps, epochs, max_steps: as of Schedule.
+        turn_steps, epochs, max_steps, local_epochs: as of Schedule.
         eval_every: rounds between evaluations; 0 is once per epoch.
         patience: evaluations without a new best before stopping; 0 is never.
         monitor: the test figure that decides which evaluation is the best.
@@ -35,7 +35,10 @@ class RunPlan:
     checkpoint_every: int = 0
     step_timeout_seconds: float = 60.0
     turn_timeout_seconds: float = 0.0
+    local_epochs: int = 0
 
     def schedule(self, batches: Sequence[int]) -> Schedule:
         """Return all turns of clients that have so many batches per epoch."""
-        return Schedule(batches, self.turn_steps, self.epochs, self.max_steps)
+        return Schedule(
+            batches, self.turn_steps, self.epochs, self.max_steps, self.local_epochs
+        )

@@ -94,11 +94,14 @@ class RunState:
             is_counted: whether the progress has them already.
         """
         counted = steps if is_counted else 0
+        run_step = self.progress.steps - counted
+        phase, first, phase_steps = self.schedule.phase_at(run_step)
         return Pace(
             first_step=self.progress.client_steps[client] - counted,
             steps=steps,
-            run_step=self.progress.steps - counted,
-            run_steps=self.schedule.total_steps,
+            run_step=run_step - first,
+            run_steps=phase_steps,
+            phase=phase,
         )
 
     def begin_turn(self, client: int, capture: Callable[[], State]) -> None:

@@ -3,6 +3,8 @@
 The schedule depends only on how many batches each client has, so a resumed run can
 enter it at any turn.
 
+    phases: where codes are sent once, epochs of local training, then one round in which
+            every client releases its codes, come before the epochs with the server
     round:  every client takes one turn, in order: the t-th turn is client t mod n's
     turn:   ``turn_steps`` consecutive batches of one client (0: all it has)
     epoch:  as many rounds as all clients together need for one pass over all data
@@ -18,11 +20,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lightsplit.errors import ConfigError
+from lightsplit.protocol.phases import LOCAL, RELEASE, TRAIN
 
 
 @dataclass(frozen=True)
 class Turn:
-    """Consecutive steps of one client."""
+    """Consecutive steps of one client; epochs and rounds count within a phase."""
 
     epoch: int
     round: int
@@ -30,6 +33,20 @@ class Turn:
     steps: int
     ends_round: bool
     ends_epoch: bool
+    phase: str = TRAIN
+
+    @property
+    def trains_server(self) -> bool:
+        """Return whether the server takes part in the steps."""
+        return self.phase == TRAIN
+
+    @property
+    def ends_early_epoch(self) -> bool:
+        """Return whether an epoch ends before the server takes part.
+
+        Nothing is evaluated there, and still it is a good moment for a checkpoint.
+        """
+        return self.ends_epoch and not self.trains_server
 
 
 @dataclass(frozen=True)
@@ -40,13 +57,16 @@ class Schedule:
         batches: of each client per epoch.
         turn_steps: the longest turn; 0 is a client's whole epoch.
         epochs: how many passes over all data, in steps of all clients together.
-        max_steps: of all clients together; 0 is no limit.
+        max_steps: of all clients together in these epochs; 0 is no limit.
+        local_epochs: of local training before codes are released; 0 where codes are
+            sent in every step.
     """
 
     batches: Sequence[int]
     turn_steps: int = 1
     epochs: int = 1
     max_steps: int = 0
+    local_epochs: int = 0
 
     def __post_init__(self) -> None:
         if not self.batches or min(self.batches) < 1:
@@ -59,14 +79,24 @@ class Schedule:
 
     @property
     def total_steps(self) -> int:
-        """Steps of all clients in all epochs."""
-        steps = sum(self._steps_per_epoch) * self.epochs
-        return min(steps, self.max_steps) if self.max_steps else steps
+        """Steps of all clients in all phases."""
+        return sum(self._phase_steps.values())
+
+    def phase_at(self, step: int) -> tuple[str, int, int]:
+        """Return the phase of a step of all clients, its first step and its length."""
+        first = 0
+        for phase, steps in self._phase_steps.items():
+            if step < first + steps or phase == TRAIN:
+                break
+            first += steps
+        return phase, first, steps
 
     def steps_of(self, client: int) -> int:
-        """Steps of one client in all epochs."""
+        """Steps of one client in all phases."""
         if not self.max_steps:
-            return self._steps_per_epoch[client] * self.epochs
+            epochs = self.local_epochs + self.epochs
+            released = self.batches[client] if self.local_epochs else 0
+            return self._steps_per_epoch[client] * epochs + released
         return sum(turn.steps for turn in self.turns() if turn.client == client)
 
     def check_reaches(self, steps: int) -> None:
@@ -83,8 +113,10 @@ class Schedule:
             turn: of this schedule.
             steps: that all clients have done after the turn.
             every: rounds between evaluations; 0 is once per epoch. The last turn is
-                always evaluated.
+                always evaluated, and nothing before the server takes part.
         """
+        if not turn.trains_server:
+            return False
         if steps >= self.total_steps:
             return True
         if not every:
@@ -93,10 +125,19 @@ class Schedule:
 
     def turns(self) -> Iterator[Turn]:
         """Yield every turn in order."""
-        left = self.total_steps
+        steps = self._phase_steps
+        if self.local_epochs:
+            yield from self._epochs(LOCAL, self.local_epochs, steps[LOCAL])
+            last = len(self.batches) - 1
+            for client, count in enumerate(self.batches):
+                is_last = client == last
+                yield Turn(0, 0, client, count, is_last, is_last, RELEASE)
+        yield from self._epochs(TRAIN, self.epochs, steps[TRAIN])
+
+    def _epochs(self, phase: str, epochs: int, left: int) -> Iterator[Turn]:
         rounds = self._rounds_per_epoch
         last_client = len(self.batches) - 1
-        for number in range(self.epochs * rounds):
+        for number in range(epochs * rounds):
             epoch, position = divmod(number, rounds)
             for client, steps in enumerate(self._round(position)):
                 if left <= 0:
@@ -104,8 +145,19 @@ class Schedule:
                 steps_now = min(steps, left)
                 ends_round = client == last_client and steps_now == steps
                 ends_epoch = ends_round and position == rounds - 1
-                yield Turn(epoch, number, client, steps_now, ends_round, ends_epoch)
+                ends = (ends_round, ends_epoch)
+                yield Turn(epoch, number, client, steps_now, *ends, phase)
                 left -= steps_now
+
+    @property
+    def _phase_steps(self) -> dict[str, int]:
+        """The steps of all clients in each phase, in order."""
+        epoch = sum(self._steps_per_epoch)
+        steps = epoch * self.epochs
+        train = {TRAIN: min(steps, self.max_steps) if self.max_steps else steps}
+        if not self.local_epochs:
+            return train
+        return {LOCAL: epoch * self.local_epochs, RELEASE: sum(self.batches)} | train
 
     @property
     def _steps_per_epoch(self) -> list[int]:

@@ -1,11 +1,14 @@
 """Client and Server: a step from either end, with no knowledge of sockets."""
 
+from lightsplit.runtime.caching_server import CachingServer
 from lightsplit.runtime.client import Client
 from lightsplit.runtime.client_model import ClientModel
 from lightsplit.runtime.hand_off import HAND_OFFS, HandOff
 from lightsplit.runtime.inspector import Inspector
+from lightsplit.runtime.once_client import OnceClient
 from lightsplit.runtime.precision import Precision
 from lightsplit.runtime.recipe import Pace, Recipe
+from lightsplit.runtime.release_log import ReleaseLog
 from lightsplit.runtime.secret import Secret
 from lightsplit.runtime.server import Loss, Server
 from lightsplit.runtime.side import (
@@ -21,16 +24,19 @@ from lightsplit.runtime.turn import BatchSource, TurnReport
 __all__ = [
     "HAND_OFFS",
     "BatchSource",
+    "CachingServer",
     "Client",
     "ClientModel",
     "ClientSide",
     "HandOff",
     "Inspector",
     "Loss",
+    "OnceClient",
     "OptimizerFactory",
     "Pace",
     "Precision",
     "Recipe",
+    "ReleaseLog",
     "Secret",
     "Server",
     "ServerSide",

@@ -17,8 +17,8 @@ from torch.nn.utils import clip_grad_norm_
 
 from lightsplit.codecs import Code
 from lightsplit.errors import ProtocolError
-from lightsplit.protocol import CodeGradient, CodeMessage, OutputGradient, OutputMessage
-from lightsplit.runtime.magnitudes import check_finite, check_norm, check_numbers
+from lightsplit.protocol import CodeMessage, OutputGradient, OutputMessage, Reply
+from lightsplit.runtime.magnitudes import check_norm, check_numbers
 from lightsplit.runtime.server import OpenStep, Server
 from lightsplit.runtime.side import ServerSide, State
 
@@ -138,7 +138,7 @@ class AccumulatingServer(Server):
             del self._opened[next(iter(self._opened))]
         return reply
 
-    def _backward(self, request: OutputGradient) -> CodeGradient:
+    def _backward(self, request: OutputGradient) -> Reply:
         opened = self._opened.pop((request.client, request.step), None)
         if opened is None:
             raise ProtocolError(
@@ -149,9 +149,7 @@ class AccumulatingServer(Server):
         gradient = self.wire.read_output_gradient(request, opened.output)
         check_numbers("output_gradient", gradient, self.norm_limit)
         torch.autograd.backward(opened.output, gradient)
-        reply = self._code_gradient(request, opened.values)
-        check_finite("the code gradient", [reply.gradient])
-        return reply
+        return self._end_of_step(request, opened.values)
 
     def _precision(self, values: Tensor) -> AbstractContextManager[Any]:
         if self._autocast is None:

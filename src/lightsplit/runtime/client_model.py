@@ -32,6 +32,7 @@ from lightsplit.protocol import (
     CodeGradient,
     CodeMessage,
     OutputMessage,
+    Recall,
     Reply,
     Request,
     StepId,
@@ -157,12 +158,12 @@ class ClientModel(nn.Module):
         companions = self.side.companions(inputs)
         if not self.side.has_tail:
             with self.seeded("head"):
-                encoded = self._encode(self.side.activate(inputs))
+                encoded = self.encode(self.side.activate(inputs))
             return Passed(encoded, self._ask_loss(watch(encoded), labels, companions))
         made: list[Encoded] = []
 
         def exchange(activation: Tensor) -> Tensor:
-            made.append(self._encode(activation))
+            made.append(self.encode(activation))
             received = self._exchanged(watch(made[0]), companions, protect)
             tail.enter_context(self.seeded("tail"))
             return self.side.lift(received)
@@ -202,7 +203,7 @@ class ClientModel(nn.Module):
     def _asked(self, at: StepId, code: Code, companions: Companions) -> Code:
         """Return the server's output for a code outside training."""
         request = self.wire.write_code(at, code, companions=companions)
-        reply = _as_output(self._checked(request, self.send(request)))
+        reply = as_output(self._checked(request, self.send(request)))
         if not self.side.has_tail:  # logits, which travel as they are
             return reply.output
         return self.wire.read_output(reply, is_training=False)
@@ -231,23 +232,31 @@ class ClientModel(nn.Module):
                 f"expected the reply to step {asked[1]} of client {asked[0]}, got one "
                 f"to step {told[1]} of client {told[0]}"
             )
-        if isinstance(request, CodeMessage) and isinstance(reply, OutputMessage):
+        if isinstance(reply, OutputMessage) and isinstance(
+            request, CodeMessage | Recall
+        ):
             self._check_rows(request, len(reply.output.values))
         return reply
 
-    def _check_rows(self, request: CodeMessage, got: int) -> None:
-        """Refuse an output of another number of samples than the code."""
+    def _check_rows(self, request: CodeMessage | Recall, got: int) -> None:
+        """Refuse an output of another number of samples than the request."""
         codecs = (self.wire.codec, self.wire.output_codec)
         if not all(codec is None or codec.is_sample_wise for codec in codecs):
             return
-        # With a row per token, the output may still have a row per sequence.
-        batch = [len(companion) for companion in request.companions[:1]]
-        legal = {self.wire.codec.packed_samples(request.code.values), *batch}
+        legal = self._legal_rows(request)
         if got not in legal:
             rows = " or ".join(map(str, sorted(legal)))
             raise ProtocolError(f"expected an output of {rows} rows, got {got}")
 
-    def _encode(self, activation: Tensor) -> Encoded:
+    def _legal_rows(self, request: CodeMessage | Recall) -> set[int]:
+        if isinstance(request, Recall):
+            return {len(request.numbers)}
+        # With a row per token, the output may still have a row per sequence.
+        batch = [len(companion) for companion in request.companions[:1]]
+        return {self.wire.codec.packed_samples(request.code.values), *batch}
+
+    def encode(self, activation: Tensor) -> Encoded:
+        """Return what the encoder makes of an activation, and what is sent of it."""
         latent, code = self.side.codec.encoder.coded(activation)
         return Encoded(activation, latent, code, self.side.disturb(code))
 
@@ -260,7 +269,7 @@ class ClientModel(nn.Module):
         if self.forward_only:  # the gradient ends there, and none is sent
             at = StepId(self.index, self.steps)
             request = self.wire.write_code(at, code, companions=companions)
-            return self.wire.read_output(_as_output(self.ask(request)))
+            return self.wire.read_output(as_output(self.ask(request)))
         values, side = _with_gradient(code.values), code.side
         received = _OutputOfServer.apply(self, companions, protect, values, *side)  # type: ignore[no-untyped-call]
         return Code(received[0], received[1:])
@@ -300,7 +309,7 @@ class _OutputOfServer(torch.autograd.Function):
         at = StepId(model.index, model.steps)
         code = Code(values, side)
         reply = model.ask(model.wire.write_code(at, code, companions=companions))
-        output = model.wire.read_output(_as_output(reply))
+        output = model.wire.read_output(as_output(reply))
         ctx.model, ctx.at, ctx.protect = model, at, protect
         ctx.save_for_backward(values)
         # A new tensor: autograd enters in it where it came from, and a message must
@@ -364,7 +373,8 @@ def _with_gradient(values: Tensor) -> Tensor:
     return values if values.requires_grad else values.detach().requires_grad_()
 
 
-def _as_output(reply: object) -> OutputMessage:
+def as_output(reply: object) -> OutputMessage:
+    """Return a reply that must be an output."""
     if not isinstance(reply, OutputMessage):
         raise ProtocolError(f"expected an output, got {type(reply).__name__}")
     return reply

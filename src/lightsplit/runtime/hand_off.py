@@ -27,7 +27,8 @@ from lightsplit.errors import ConfigError, RunError
 from lightsplit.formats import FORMATS, ROUNDINGS, Stream
 from lightsplit.registry import unknown_name
 from lightsplit.results import tensors
-from lightsplit.runtime.side import ClientSide, State, is_optimizer_state
+from lightsplit.runtime.optimizer_state import is_optimizer_state
+from lightsplit.runtime.side import ClientSide, State
 
 HAND_OFFS = ("fp32", "bf16", "int8")
 _SCALES = "scales/"  # no module's name holds a slash

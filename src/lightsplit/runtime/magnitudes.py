@@ -44,7 +44,8 @@ def check_norm(name: str, tensors: Iterable[Tensor], limit: float) -> None:
     norms = [torch.linalg.vector_norm(tensor.detach()) for tensor in tensors]
     if not norms:
         return
-    norm = torch.linalg.vector_norm(torch.stack(norms)).item()
+    together = [norm.to(norms[0].device) for norm in norms]
+    norm = torch.linalg.vector_norm(torch.stack(together)).item()
     if not norm <= limit:
         raise _beyond(f"{name}: a norm of", norm, limit)
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lightsplit.errors import ConfigError
+from lightsplit.protocol.phases import TRAIN
 from lightsplit.registry import unknown_name
 from lightsplit.runtime.side import Side
 
@@ -40,17 +41,21 @@ class Pace(NamedTuple):
     Attributes:
         first_step: the client's own number of the turn's first step.
         steps: of the turn.
-        run_step: steps of all clients before the turn.
-        run_steps: of all clients in the whole run.
+        run_step: steps of all clients before the turn, in its phase of the run.
+        run_steps: of all clients in the whole phase.
+        phase: of the run (``protocol.phases``); each has a schedule of its own.
+        done: steps of the turn that the server has applied already.
     """
 
     first_step: int
     steps: int
     run_step: int
     run_steps: int
+    phase: str = TRAIN
+    done: int = 0
 
     def place(self, step: int) -> int:
-        """Return the place in the run of a client's own step."""
+        """Return the place in the phase of a client's own step."""
         return self.run_step + step - self.first_step
 
 

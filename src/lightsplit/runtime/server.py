@@ -26,7 +26,6 @@ from lightsplit.codecs import Code
 from lightsplit.errors import ConfigError, ProtocolError
 from lightsplit.formats import WireFormats
 from lightsplit.protocol import (
-    CodeGradient,
     CodeMessage,
     OutputGradient,
     OutputMessage,
@@ -119,11 +118,20 @@ class Server:
                 raise ProtocolError("no gradient is sent in this run", code="refused")
             self.side.normalisation.switch_to(request.client)
             return self._backward(request)
+        if not isinstance(request, CodeMessage):
+            raise ProtocolError(
+                f"this run sends a code in every step, got a {request.kind}",
+                code="out-of-order",
+            )
+        code = self.wire.read_code(request)
+        check_numbers("code", code.values, self.norm_limit)
+        return self._compute(request, code)
+
+    def _compute(self, request: CodeMessage, code: Code) -> Reply:
+        """Return the reply to a code that has been read."""
         self.side.normalisation.switch_to(
             request.client, is_training=request.is_training
         )
-        code = self.wire.read_code(request)
-        check_numbers("code", code.values, self.norm_limit)
         if self.forward_only or not request.is_training:
             return self._infer(request, code)
         self._check_free(request)
@@ -193,7 +201,7 @@ class Server:
         self._open = OpenStep(*at[:2], values, output.values, buffers)
         return reply
 
-    def _backward(self, request: OutputGradient) -> CodeGradient:
+    def _backward(self, request: OutputGradient) -> Reply:
         opened = self._open
         if opened is None or opened[:2] != (request.client, request.step):
             raise ProtocolError(
@@ -210,9 +218,7 @@ class Server:
         self._open = None
         return reply
 
-    def _whole_step(
-        self, request: CodeMessage, code: Code, labels: Tensor
-    ) -> CodeGradient:
+    def _whole_step(self, request: CodeMessage, code: Code, labels: Tensor) -> Reply:
         with self._undone_if_refused(self._copied_buffers()):
             values, output = self._run(request, code)
             loss = self.loss(output.values, labels)
@@ -226,24 +232,26 @@ class Server:
         values: Tensor,
         backward: Callable[[], None],
         loss: float | None = None,
-    ) -> CodeGradient:
+    ) -> Reply:
         """Return the reply to the end of a step; from then on an update is owed."""
         self.side.zero_grad()
         backward()
         check_norm("gradient of the weights", self.side.gradients, self.norm_limit)
-        reply = self._code_gradient(request, values, loss)
-        check_finite("the code gradient", [reply.gradient])
+        reply = self._end_of_step(request, values, loss)
         self._owed = partial(self.recipe.apply, self.side, self.pace, request.step)
         return reply
 
     def _copied_buffers(self) -> list[Tensor]:
         return [buffer.clone() for buffer in self.side.buffers]
 
-    def _code_gradient(
+    def _end_of_step(
         self, request: Request, values: Tensor, loss: float | None = None
-    ) -> CodeGradient:
+    ) -> Reply:
+        """Return the reply after the backward pass: the gradient at the code."""
         at = StepId(request.client, request.step)
-        return self.wire.write_code_gradient(at, _gradient_at(values), loss)
+        reply = self.wire.write_code_gradient(at, _gradient_at(values), loss)
+        check_finite("the code gradient", [reply.gradient])
+        return reply
 
 
 def _gradient_at(values: Tensor) -> Tensor:

@@ -20,8 +20,14 @@ from lightsplit.codecs import Code, Codec
 from lightsplit.errors import ConfigError, RunError
 from lightsplit.finite import all_finite
 from lightsplit.objectives import WeightedObjective
-from lightsplit.runtime import statistics
+from lightsplit.runtime import code_cache, statistics
+from lightsplit.runtime.code_cache import CodeCache
 from lightsplit.runtime.crossing import SAMPLES, Crossing
+from lightsplit.runtime.optimizer_state import (
+    is_optimizer_state,
+    load_optimizer_tensors,
+    optimizer_tensors,
+)
 from lightsplit.runtime.precision import Precision
 from lightsplit.runtime.statistics import Statistics
 from lightsplit.splitting import companions_of, run_client
@@ -134,12 +140,12 @@ class Side:
     def state(self) -> State:
         """Return weights, buffers and optimizer state under flat names."""
         weights = dict(self.modules.state_dict())
-        return {**weights, **_optimizer_tensors(self.optimizer)}
+        return {**weights, **optimizer_tensors(self.optimizer)}
 
     def load_optimizer(self, state: State) -> None:
         """Load the optimizer's part of a state; without one it starts anew."""
         if self.optimizer is not None:
-            _load_optimizer(self.optimizer, state)
+            load_optimizer_tensors(self.optimizer, state)
 
     def load(self, state: State) -> None:
         """Load a state that ``state()`` of an equal side returned."""
@@ -162,9 +168,11 @@ class ClientSide(Side):
         optimizer: makes an optimizer over parameters; None where the caller has one.
         output_codec: of the back cut; None where outputs are sent whole.
         objectives: terms that the client adds to its loss.
+        local_tail: ends the client's model where it trains alone, before codes are
+            sent once.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         head: nn.Module,
         tail: nn.Module | None,
@@ -173,12 +181,15 @@ class ClientSide(Side):
         *,
         output_codec: Codec | None = None,
         objectives: Sequence[WeightedObjective] = (),
+        local_tail: nn.Module | None = None,
     ) -> None:
         modules: dict[str, nn.Module] = {"head": head, "encoder": codec.encoder}
         if tail is not None:
             modules["tail"] = tail
         if output_codec is not None:
             modules["decoder"] = output_codec.decoder
+        if local_tail is not None:
+            modules["local_tail"] = local_tail
         if objectives:
             modules["objectives"] = _by_name(objectives)
         for weighted in objectives:
@@ -227,6 +238,11 @@ class ClientSide(Side):
             return lifted
         return self.precision.call(self.modules["tail"], lifted)
 
+    def decide_alone(self, code: Code) -> Any:
+        """Return the local tail's logits for a code of the client's own."""
+        rows = self.codec.rows(code).flatten(1)
+        return self.precision.call(self.modules["local_tail"], rows)
+
     @property
     def has_tail(self) -> bool:
         """Return whether the client has the tail and the labels (U-shape)."""
@@ -248,6 +264,7 @@ class ServerSide(Side):
 
     Attributes:
         normalisation: the running statistics of the normalisation layers.
+        released: the codes that clients have sent once.
     """
 
     def __init__(  # noqa: PLR0913
@@ -275,6 +292,7 @@ class ServerSide(Side):
         self.codec = codec
         self.output_codec = output_codec
         self.normalisation = Statistics(self.modules, normalisation)
+        self.released = CodeCache()
 
     @property
     def has_tail(self) -> bool:
@@ -289,15 +307,18 @@ class ServerSide(Side):
             self.modules["backbone"].eval()
 
     def state(self) -> State:
-        """Do as for any side, and add the statistics of every client."""
-        return {**super().state(), **self.normalisation.state()}
+        """Do as for any side; add every client's statistics and released codes."""
+        own = {**self.normalisation.state(), **self.released.state()}
+        return {**super().state(), **own}
 
     def load(self, state: State) -> None:
-        """Do as for any side, with the statistics of every client."""
+        """Do as for any side, with every client's statistics and released codes."""
         own = {k: v for k, v in state.items() if k.startswith(statistics.PREFIX)}
+        codes = {k: v for k, v in state.items() if k.startswith(code_cache.PREFIX)}
         self.normalisation.before_load()
-        super().load({k: v for k, v in state.items() if k not in own})
+        super().load({k: v for k, v in state.items() if k not in own | codes})
         self.normalisation.load(own)
+        self.released.load(codes)
 
     def forward(self, code: Code, companions: Sequence[Tensor] = ()) -> Code:
         """Return the output for a code and what crossed with it."""
@@ -316,13 +337,7 @@ class ServerSide(Side):
         return Code(output)
 
 
-_PREFIX = "optimizer."
 _HALVES = (torch.bfloat16, torch.float16)
-
-
-def is_optimizer_state(name: str) -> bool:
-    """Return whether a name in a side's ``state()`` is the optimizer's."""
-    return name.startswith(_PREFIX)
 
 
 def _kept_buffers(modules: nn.ModuleDict) -> list[tuple[nn.Module, str]]:
@@ -357,24 +372,3 @@ def _by_name(objectives: Sequence[WeightedObjective]) -> nn.ModuleDict:
     return nn.ModuleDict(
         {weighted.objective.name: weighted.objective for weighted in objectives}
     )
-
-
-def _optimizer_tensors(optimizer: Optimizer | None) -> State:
-    if optimizer is None:
-        return {}
-    return {
-        f"{_PREFIX}{index}.{name}": value
-        for index, slots in optimizer.state_dict()["state"].items()
-        for name, value in slots.items()
-        if value is not None
-    }
-
-
-def _load_optimizer(optimizer: Optimizer, state: State) -> None:
-    slots: dict[int, dict[str, Tensor]] = {}
-    for key, value in state.items():
-        if is_optimizer_state(key):
-            index, name = key.removeprefix(_PREFIX).split(".", 1)
-            slots.setdefault(int(index), {})[name] = value
-    groups = optimizer.state_dict()["param_groups"]
-    optimizer.load_state_dict({"state": slots, "param_groups": groups})

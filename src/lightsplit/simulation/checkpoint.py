@@ -20,7 +20,7 @@ from typing import Any
 from lightsplit.results import tensors
 from lightsplit.runs import checkpoint_folder
 from lightsplit.runs.progress import Progress
-from lightsplit.runtime import ClientSide
+from lightsplit.runtime import ClientSide, OnceClient
 from lightsplit.simulation.trainer import Trainer
 
 NOTHING: Mapping[str, Any] = {}
@@ -75,6 +75,9 @@ def load(folder: Path, trainer: Trainer, contract: str) -> None:
         trainer.clients, trainer.progress.client_steps, strict=True
     ):
         client.steps = steps
+        if isinstance(client, OnceClient):
+            known = trainer.server.side.released
+            client.tested = known.count(client.index, is_training=False)
     for index, client in enumerate(trainer.clients):
         path = newest / f"kept-{index}.safetensors"
         client.kept = tensors.load(path) if path.exists() else {}

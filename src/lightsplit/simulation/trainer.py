@@ -143,8 +143,10 @@ class Trainer:
         self.state.begin_turn(turn.client, self._capture)
         client.pace = self.server.pace = self.state.pace(turn.client, turn.steps)
         report = client.run_turn(self.batches[turn.client], turn.steps)
-        self.progress.note_turn(turn.client, report.steps, report.samples)
-        self.progress.note_loss(report.loss_sum, report.samples)
+        samples = report.samples if turn.trains_server else 0
+        self.progress.note_turn(turn.client, report.steps, samples)
+        if turn.trains_server:
+            self.progress.note_loss(report.loss_sum, report.samples)
         self.progress.note_objectives(report.objective_sums, report.objective_samples)
         self.progress.bytes = self.meter.by_kind()
         return report

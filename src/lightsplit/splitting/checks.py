@@ -1,12 +1,14 @@
 """Refusals of a cut, each with its reason.
 
-Everything that would cross besides the one tensor at a cut is named, with the module
-that made it and the one that reads it.
+Everything that would cross besides the tensors at a cut is named, with the module that
+made it and the one that reads it.
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
+from lightsplit.splitting.arguments import Blank
+from lightsplit.splitting.crossing import unjoinable
 from lightsplit.splitting.cuts import BACKBONE, HEAD, TAIL, Cut, several, shared_state
 from lightsplit.splitting.traces import Op, Value
 
@@ -14,7 +16,7 @@ _MAX_NAMED = 4
 
 
 def check(cut: Cut) -> None:
-    """Raise CutRefusedError unless exactly one tensor crosses each cut."""
+    """Raise CutRefusedError unless only what can travel crosses each cut."""
     _refuse_empty_backbone(cut)
     _check_front(cut)
     if cut.has_tail:
@@ -31,7 +33,8 @@ def refuse_decisions(cut: Cut, part: int, stood_in: Collection[str]) -> None:
     for op in cut.trace.ops:
         if not op.decides or op.at > cut.end_of(part):
             continue
-        known = right - {cut.output} if op.at < cut.back.start < math.inf else right
+        is_early = op.at < cut.back.start < math.inf
+        known = right - set(cut.sent_back) if is_early else right
         missing = [value for value in op.reads if value not in known]
         if not missing or any(call.start < op.at < call.stop for call in hidden):
             continue
@@ -56,16 +59,38 @@ def _check_front(cut: Cut) -> None:
     if not crossing and not needed:
         reason = "no value computed before it is used after it"
         raise cut.place.refused(HEAD, reason)
-    if len(needed) > 1 or not crossing:
+    if needed.keys() != crossing:
         raise cut.place.refused(HEAD, _explained(cut, needed, HEAD))
+    _refuse_unjoinable(cut, HEAD, cut.sent, (cut.front.gives, cut.front.forms))
 
 
 def _check_back(cut: Cut) -> None:
     wrong = [value for value in cut.trace.outputs if value not in cut.at_client]
     if wrong:
         needed = dict(cut.entering(wrong, TAIL, cut.at_client))
-        needed.setdefault(cut.output, None)
+        needed = dict.fromkeys(cut.sent_back) | needed
         raise cut.place.refused(TAIL, _explained(cut, needed, TAIL))
+    _refuse_unjoinable(cut, TAIL, cut.sent_back, (cut.back.takes, cut.back.taken))
+
+
+def _refuse_unjoinable(
+    cut: Cut,
+    segment: int,
+    values: list[Value],
+    found: tuple[Sequence[Value], Sequence[Blank]],
+) -> None:
+    """Refuse several tensors that cannot travel as one, or that tell an input."""
+    if len(values) == 1:
+        return
+    needed = dict.fromkeys(values)
+    if any(_sources(cut, value) for value in values):
+        raise cut.place.refused(segment, _explained(cut, needed, segment))
+    at = cut.front.stop if segment == HEAD else cut.back.start
+    names = [cut.trace.describe(value, at) for value in values]
+    reason = unjoinable(names, [found[1][found[0].index(value)] for value in values])
+    if reason:
+        listed = several(names, "tensors with a row for each sample and a gradient")
+        raise cut.place.refused(segment, f"{listed}; {reason}")
 
 
 def _refuse_kept(cut: Cut) -> None:
@@ -83,7 +108,7 @@ def _refuse_kept(cut: Cut) -> None:
 
 def _explained(cut: Cut, needed: dict[Value, Op | None], segment: int) -> str:
     at = cut.front.stop if segment == HEAD else cut.back.start
-    main = cut.front.gives if segment == HEAD else (cut.output,)
+    main = cut.front.gives if segment == HEAD else tuple(cut.sent_back)
     names, inputs = [], set[str]()
     for value in sorted(needed):
         name, op = cut.trace.describe(value, at), needed[value]
@@ -97,13 +122,20 @@ def _explained(cut: Cut, needed: dict[Value, Op | None], segment: int) -> str:
             notes.append(f"read by {reader}")
         names.append(f"{name} ({', '.join(notes)})" if notes else name)
     rest = len(names) - _MAX_NAMED
-    listed = several(names[:_MAX_NAMED] if rest > 1 else names)
+    listed = several(names[:_MAX_NAMED] if rest > 1 else names, _may(cut, segment))
     if rest > 1:
         listed = listed.replace(f"{_MAX_NAMED} values", f"{len(names)} values", 1)
         listed += f" and {rest} more"
     if inputs:
         return f"{listed}; the server gets an input only if share names it"
     return listed
+
+
+def _may(cut: Cut, segment: int) -> str:
+    """Return what may cross a cut."""
+    if segment == HEAD:
+        return f"what {cut.place.head_until!r} makes"
+    return f"what {cut.place.tail_from!r} takes"
 
 
 def _sources(cut: Cut, value: Value) -> set[str]:

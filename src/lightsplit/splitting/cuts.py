@@ -5,7 +5,7 @@
 
 Both parties run the model's own code, and each has the real modules of its own segments
 only. So a value is right at a party if everything that it was made from is: inputs that
-the party has, its own parameters, constants, and the one tensor that it received.
+the party has, its own parameters, constants, and the tensors that it received.
 """
 
 import math
@@ -136,18 +136,17 @@ class Cut:
     @cached_property
     def at_client(self) -> set[Value]:
         """The values that are right at the client, once it has the output."""
-        received = [self.output] if self.has_tail else []
         own, inputs = (HEAD, TAIL), self.trace.inputs
-        return self.right(own, inputs, received, self.back.start)
+        return self.right(own, inputs, self.sent_back, self.back.start)
 
     @cached_property
     def at_tail(self) -> set[Value]:
         """The values that are right where nothing but the tail and its input is."""
-        return self.right((TAIL,), (), [self.output], self.back.start)
+        return self.right((TAIL,), (), self.sent_back, self.back.start)
 
     @cached_property
-    def output(self) -> Value:
-        """The one value that crosses the back cut."""
+    def sent_back(self) -> list[Value]:
+        """The values that cross the back cut."""
         made = [
             value
             for value in dict.fromkeys(self.back.takes)
@@ -155,17 +154,14 @@ class Cut:
         ]
         alone = self.right((HEAD, TAIL), self.trace.inputs)
         foreign = [value for value in made if value not in alone] or made
-        if not foreign:
+        if self.has_tail and not foreign:
             raise self.place.refused(TAIL, "no module is left for the backbone")
-        if len(foreign) > 1:
-            names = [self.trace.describe(value, self.back.start) for value in foreign]
-            raise self.place.refused(TAIL, several(names))
-        return foreign[0]
+        return foreign
 
     @property
     def results(self) -> list[Value]:
         """What the server has to make."""
-        return [self.output] if self.has_tail else list(self.trace.outputs)
+        return self.sent_back if self.has_tail else list(self.trace.outputs)
 
     def entering(
         self, targets: Iterable[Value], segment: int, right: set[Value]
@@ -189,28 +185,29 @@ class Cut:
                 waiting.extend((read, op) for read in op.reads)
 
     @cached_property
-    def activation(self) -> Value:
-        """The value at the front cut that the server needs."""
+    def sent(self) -> list[Value]:
+        """The values of the front cut that the server needs."""
         needed = dict(self.entering(self.results, BACKBONE, self.common))
-        return next(value for value in self.front.gives if value in needed)
+        return [value for value in dict.fromkeys(self.front.gives) if value in needed]
 
-    @property
-    def reads_activation_on(self) -> bool:
-        """Whether the client goes on with the activation, as in a skip to the tail."""
+    @cached_property
+    def sent_and_read_on(self) -> set[Value]:
+        """Those that the client goes on with, as in a skip to the tail."""
         if not self.has_tail:
-            return False
+            return set()
         wanted = list(self.trace.outputs)
         for op in self.trace.ops:
             if op.decides and self.segment(op.at) != HEAD:
                 wanted.extend(op.reads)
-        return self.activation in dict(self.entering(wanted, BACKBONE, {self.output}))
+        read = dict(self.entering(wanted, BACKBONE, set(self.sent_back)))
+        return {value for value in self.sent if value in read}
 
-    @property
-    def reads_output_on(self) -> bool:
-        """Whether the tail goes on with the server's output after its first module."""
-        readers = [op for op in self.trace.ops if self.output in op.reads]
-        is_read = any(op.at > self.back.stop for op in readers)
-        return is_read or self.output in self.trace.outputs
+    @cached_property
+    def sent_back_and_read_on(self) -> set[Value]:
+        """Those outputs that the tail goes on with after its first module."""
+        late = [op.reads for op in self.trace.ops if op.at > self.back.stop]
+        read = {value for reads in late for value in reads} | set(self.trace.outputs)
+        return {value for value in self.sent_back if value in read}
 
     @property
     def tail_needs(self) -> str:
@@ -235,7 +232,7 @@ class Cut:
         read = {v for op in self.trace.ops if self._runs(op, own) for v in op.reads}
         if (part == BACKBONE) != self.has_tail:  # the part that returns them
             read |= set(self.trace.outputs)
-        wanted = (read & right) - ({self.output} if self.has_tail else set())
+        wanted = (read & right) - set(self.sent_back)
         makers = [
             op
             for op in self.trace.ops
@@ -251,12 +248,12 @@ class Cut:
         return self.segment(op.at) in own
 
 
-def several(names: list[str]) -> str:
-    """Return that too much crosses a cut."""
+def several(names: list[str], may: str) -> str:
+    """Return that too much crosses a cut, and what may."""
     listed = ", ".join(names)
     if len(names) == 1:
         return f"{listed} would cross there, and the tensor at the cut would not"
-    return f"{len(names)} values cross there and only one may: {listed}"
+    return f"{len(names)} values cross there and only {may} may: {listed}"
 
 
 def shared_state(names: str) -> str:

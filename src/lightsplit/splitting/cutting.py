@@ -17,7 +17,8 @@ from lightsplit.splitting.comparison import refuse_difference
 from lightsplit.splitting.cuts import Argument, CutRefusedError, Place
 from lightsplit.splitting.parts import SplitModel
 from lightsplit.splitting.plans import Plan
-from lightsplit.splitting.running import Backbone, Head, Part, Recipe, Tail
+from lightsplit.splitting.recipes import Recipe
+from lightsplit.splitting.running import Backbone, Head, Part, Tail
 from lightsplit.splitting.search import Cutter, nearest
 
 _MAX_LISTED = 12
@@ -81,9 +82,10 @@ def legal_cuts(
 ) -> list[str]:
     """Return the paths of modules at which ``model`` can be cut, in execution order.
 
-    Exactly one tensor crosses after each of them, so each can be ``head_until``. If
-    ``head_until`` is given, they are the possible values of ``tail_from``. Without an
-    example, only the modules of a plain ``nn.Sequential`` are found.
+    Only tensors that the module returns cross after each of them, so each can be
+    ``head_until``. If ``head_until`` is given, they are the possible values of
+    ``tail_from``. Without an example, only the modules of a plain ``nn.Sequential`` are
+    found.
     """
     return _legal_cuts(Cutter(model, example, tuple(share)), head_until)
 

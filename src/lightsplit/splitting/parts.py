@@ -65,11 +65,26 @@ class SplitModel:
         return activation, self.backbone(activation, *shared)
 
     @property
+    def sent(self) -> tuple[str, ...]:
+        """The names of the tensors that cross the front cut, where they are known."""
+        return _crossing(self.head, "activation")
+
+    @property
+    def sent_back(self) -> tuple[str, ...]:
+        """The names of the tensors that cross the back cut, where they are known."""
+        return _crossing(self.head, "output")
+
+    @property
     def parts(self) -> tuple[nn.Module, ...]:
         """The existing parts, in order."""
         return tuple(
             part for part in (self.head, self.backbone, self.tail) if part is not None
         )
+
+
+def _crossing(head: nn.Module, which: str) -> tuple[str, ...]:
+    found = getattr(head.recipe.plan, which) if isinstance(head, Part) else None
+    return () if found is None else found.names
 
 
 def merge(parts: SplitModel) -> nn.Module:

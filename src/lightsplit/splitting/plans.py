@@ -6,7 +6,7 @@ is opened: the part has a copy of it, which runs the model's own code.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch import nn
 
 from lightsplit.splitting.arguments import Blank
 from lightsplit.splitting.checks import check, refuse_decisions
+from lightsplit.splitting.crossing import Crossing
 from lightsplit.splitting.cuts import BACKBONE, HEAD, NO_TAIL, TAIL, Cut, Place
 from lightsplit.splitting.modules import ModuleNames
 from lightsplit.splitting.traces import Call, Trace, Value
@@ -25,23 +26,6 @@ class Fate(Enum):
     KEPT = "kept"
     OPENED = "opened"
     STOOD_IN = "stood in"
-
-
-@dataclass(frozen=True)
-class Crossing:
-    """A tensor that crosses a cut.
-
-    Attributes:
-        path: of the module at the cut.
-        places: of the tensor among those that the module returns or takes.
-        form: of the tensor in the example.
-        is_read_on: whether the client's code goes on with the tensor of that place.
-    """
-
-    path: str
-    places: tuple[int, ...]
-    form: Blank
-    is_read_on: bool
 
 
 @dataclass(frozen=True)
@@ -125,21 +109,56 @@ def _one_call(names: ModuleNames, trace: Trace, place: Place, segment: int) -> C
 
 
 def _activation(cuts: list[Cut]) -> Crossing:
-    front, value = cuts[0].front, cuts[0].activation
-    places = _places(front.gives, value)
-    is_read_on = any(cut.reads_activation_on for cut in cuts)
-    return Crossing(front.path, places, front.forms[places[0]], is_read_on)
+    found = [
+        _crossing(cut, cut.front, (cut.front.gives, cut.front.forms), cut.sent)
+        for cut in cuts
+    ]
+    read_on = [[v in cut.sent_and_read_on for v in cut.sent] for cut in cuts]
+    return _agreed(cuts[0], HEAD, found, read_on)
 
 
 def _output(cuts: list[Cut]) -> Crossing:
-    back, value = cuts[0].back, cuts[0].output
-    places = _places(back.takes, value)
-    is_read_on = any(cut.reads_output_on for cut in cuts)
-    return Crossing(back.path, places, back.taken[places[0]], is_read_on)
+    found = [
+        _crossing(cut, cut.back, (cut.back.takes, cut.back.taken), cut.sent_back)
+        for cut in cuts
+    ]
+    read_on = [[v in cut.sent_back_and_read_on for v in cut.sent_back] for cut in cuts]
+    return _agreed(cuts[0], TAIL, found, read_on)
 
 
-def _places(values: Sequence[Value], value: Value) -> tuple[int, ...]:
-    return tuple(place for place, each in enumerate(values) if each == value)
+def _crossing(
+    cut: Cut,
+    at: Call,
+    found: tuple[Sequence[Value], Sequence[Blank]],
+    values: Sequence[Value],
+) -> Crossing:
+    before = at.stop if at is cut.front else at.start
+    all_values, forms = found
+    places = tuple(
+        tuple(place for place, each in enumerate(all_values) if each == value)
+        for value in values
+    )
+    return Crossing(
+        path=at.path,
+        names=tuple(cut.trace.describe(value, before) for value in values),
+        places=places,
+        forms=tuple(forms[each[0]] for each in places),
+        is_read_on=(),
+    )
+
+
+def _agreed(
+    cut: Cut, segment: int, found: list[Crossing], read_on: list[list[bool]]
+) -> Crossing:
+    """Return the crossing of both modes; refuse one that is another in training."""
+    first, *others = found
+    if any(other.places != first.places for other in others):
+        raise cut.place.refused(
+            segment,
+            "other tensors cross there in training mode than in evaluation mode",
+        )
+    is_read_on = tuple(any(each) for each in zip(*read_on, strict=True))
+    return replace(first, is_read_on=is_read_on)
 
 
 def _segments_of_states(cuts: list[Cut]) -> dict[str, frozenset[int]]:

@@ -5,7 +5,7 @@ modules. The model is left as it was: modes, buffers, attributes and the generat
 """
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from lightsplit.errors import SplitError
 from lightsplit.nesting import map_tensors, tensors_in
 from lightsplit.splitting.arguments import Arguments, Blank, Signature
-from lightsplit.splitting.traces import Call, Op, Trace, Value
+from lightsplit.splitting.traces import Call, Op, Trace, Value, plain_in
 
 # Functions that use of their arguments the form alone: of all, or of all but the first.
 _FORM_ALONE = {"zeros_like", "ones_like", "empty_like", "full_like", "rand_like"}
@@ -84,6 +84,19 @@ class Recorder(TorchFunctionMode):
                 stack.enter_context(module.register_forward_hook(hooks[1]))
             yield
 
+    def run(
+        self,
+        signature: Signature,
+        given: Arguments,
+        function: Callable[[Arguments], Any],
+    ) -> None:
+        """Record a function that runs the model's code, as one call of the model."""
+        for name, tensor in signature.leaves(given):
+            self.trace.inputs[name] = self.new_value(tensor)
+        with self.watching(), self:
+            self._enter("", (given.args, given.kwargs))
+            self._leave(function(given))
+
     def new_value(self, tensor: Tensor) -> Value:
         """Return a new value, which the tensor now has."""
         self._kept.append(tensor)
@@ -138,6 +151,7 @@ class Recorder(TorchFunctionMode):
                 states=tuple(dict.fromkeys(states)),
                 is_random=is_random or (is_meta and any(d in name for d in _DRAWING)),
                 decides=decides,
+                plain=tuple(plain_in(given)),
             )
         )
 
@@ -155,23 +169,34 @@ class Recorder(TorchFunctionMode):
     def _hooks(self, path: str) -> tuple[Any, Any]:
         def enter(module: nn.Module, args: Any, kwargs: Any) -> None:
             del module
-            takes = self.values((args, kwargs))
-            taken = tuple(map(Blank.of, tensors_in((args, kwargs))))
-            self._open.append(len(self.trace.calls))
-            call = Call(path, self._step(), takes, taken, is_under_checkpoint())
-            self.trace.calls.append(call)
+            self._enter(path, (args, kwargs))
 
         def leave(module: nn.Module, args: Any, result: Any) -> None:
             del module, args
-            call = self.trace.calls[self._open[-1]]
-            if self._position == call.start:  # it does nothing, and is a step even so
-                self._note("identity", (result,), result, is_random=False)
-            self._open.pop()
-            call.gives, call.stop = self.values(result), self._step()
-            call.forms = tuple(map(Blank.of, tensors_in(result)))
-            call.result = map_tensors(lambda _: _PLACE, result)
+            self._leave(result)
 
         return enter, leave
+
+    def _enter(self, path: str, given: tuple[Any, Any]) -> None:
+        self._open.append(len(self.trace.calls))
+        call = Call(
+            path,
+            self._step(),
+            takes=self.values(given),
+            taken=tuple(map(Blank.of, tensors_in(given))),
+            is_checkpointed=is_under_checkpoint(),
+            plain=tuple(plain_in(given)),
+        )
+        self.trace.calls.append(call)
+
+    def _leave(self, result: Any) -> None:
+        call = self.trace.calls[self._open[-1]]
+        if self._position == call.start:  # it does nothing, and is a step even so
+            self._note("identity", (result,), result, is_random=False)
+        self._open.pop()
+        call.gives, call.stop = self.values(result), self._step()
+        call.forms = tuple(map(Blank.of, tensors_in(result)))
+        call.result = map_tensors(lambda _: _PLACE, result)
 
 
 def kept_tensors(output: Any, depth: int = 5) -> Iterator[Tensor]:

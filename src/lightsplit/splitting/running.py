@@ -8,87 +8,25 @@ head.through(tail, exchange, inputs)   is the client's one ordinary forward pass
     output; what the tail needs of the head is simply there
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Never
 
 import torch
 from torch import Tensor, nn
 
 from lightsplit.errors import SplitError
-from lightsplit.nesting import tensors_in
 from lightsplit.splitting.arguments import (
     Arguments,
-    Blank,
-    Signature,
-    Template,
-    replace_leaves,
 )
+from lightsplit.splitting.crossing import Crossing
 from lightsplit.splitting.cuts import HEAD, TAIL
-from lightsplit.splitting.plans import Crossing, Fate, Plan
+from lightsplit.splitting.new_inputs import Novelty, Trial, check_novelty
+from lightsplit.splitting.plans import Fate
+from lightsplit.splitting.recipes import Recipe
 from lightsplit.splitting.recording import is_under_checkpoint
 
 Exchange = Callable[[Tensor], Tensor]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What a part knows of the whole.
-
-    Attributes:
-        plan: of the cut.
-        signature: of the model's forward pass.
-        template: of the inputs.
-        blanks: the states that the part has no numbers for, with the parts that use
-            them.
-    """
-
-    plan: Plan
-    signature: Signature
-    template: Template
-    blanks: Mapping[str, frozenset[int]]
-
-    def __deepcopy__(self, memo: object) -> "Recipe":
-        return self
-
-    @property
-    def output(self) -> Crossing:
-        """What crosses the back cut."""
-        if self.plan.output is None:
-            raise SplitError("this model was split without a tail: give tail_from")
-        return self.plan.output
-
-    def companions(self, given: Sequence[Tensor]) -> dict[str, Tensor]:
-        """Return the shared inputs by name; refuse another number of them."""
-        share = self.plan.place.share
-        if len(given) != len(share):
-            raise SplitError(
-                f"expected {len(share)} companions ({', '.join(share) or 'none'}), "
-                f"got {len(given)}"
-            )
-        return dict(zip(share, given, strict=True))
-
-    def refuse_new_inputs(self, given: Arguments) -> None:
-        """Refuse tensors that the example did not have: the server would lack them."""
-        known = _with_tensors(self.signature, self.template.given)
-        for name in _with_tensors(self.signature, given):
-            if name not in known:
-                raise SplitError(
-                    f"the batch has the input {name!r}, which the example did not "
-                    "have, so the server would run without it: split with an example "
-                    "that has it"
-                )
-
-    def blank_inputs(
-        self, like: Tensor, form: Blank, known: Mapping[str, Tensor]
-    ) -> Arguments:
-        """Return zeros in the form of the inputs, except where they are known."""
-
-        def make(name: str, blank: Blank) -> Tensor:
-            return known[name] if name in known else blank.zeros(like, form)
-
-        return self.template.fill(make)
 
 
 class Part(nn.Module):
@@ -117,7 +55,7 @@ class Head(Part):
         cut = self.recipe.plan.activation
 
         def stop(_: nn.Module, args: Any, result: Any) -> Never:  # noqa: ARG001
-            raise _Stopped(_tensor_at(cut, result))
+            raise _Stopped(cut.join(cut.tensors(result)))
 
         given = self.recipe.signature.spread(*args, **kwargs)
         self.recipe.refuse_new_inputs(given)
@@ -138,21 +76,46 @@ class Head(Part):
     def through(
         self, tail: "Tail", exchange: Exchange, *args: Any, **kwargs: Any
     ) -> Any:
-        """Return the model's output, with the server's part done by ``exchange``."""
-        plan, output = self.recipe.plan, self.recipe.output
+        """Return the model's output, with the server's part done by ``exchange``.
+
+        A batch may have inputs that the example lacked where only head and tail read
+        them.
+        """
+        given = self.recipe.signature.spread(*args, **kwargs)
+        self._check_inputs(tail, given)
+        return self._pass(tail, exchange, given)
+
+    def _check_inputs(self, tail: "Tail", given: Arguments) -> None:
+        recipe = self.recipe
+        novelty = Novelty.of(recipe.signature, recipe.template, given)
+        if novelty is None or (novelty, self.training) in recipe.accepted:
+            return
+        front, back = recipe.plan.activation, recipe.output
+
+        def without_server(given: Arguments) -> Any:
+            return self._pass(tail, lambda z: back.form.zeros(z, front.form), given)
+
+        trial = Trial(recipe.signature, recipe.template, given, without_server)
+        check_novelty((self, tail), recipe.plan, novelty, trial)
+        recipe.accepted.add((novelty, self.training))
+
+    def _pass(self, tail: "Tail", exchange: Exchange, given: Arguments) -> Any:
+        cut, output = self.recipe.plan.activation, self.recipe.output
         received: list[Tensor] = []
         drawing = _Generator()
 
         def send(_: nn.Module, args: Any, result: Any) -> Any:  # noqa: ARG001
             _refuse_checkpoint()
-            activation = _tensor_at(plan.activation, result)
-            received.append(exchange(activation))
-            drawing.keep(activation)
-            is_read_on = plan.activation.is_read_on
-            on = activation.clone() if is_read_on else torch.zeros_like(activation)
-            return replace_leaves(result, dict.fromkeys(plan.activation.places, on))
+            tensors = cut.tensors(result)
+            received.append(exchange(cut.join(tensors)))
+            drawing.keep(tensors[0])
+            on = [
+                one.clone() if is_read_on else torch.zeros_like(one)
+                for one, is_read_on in zip(tensors, cut.is_read_on, strict=True)
+            ]
+            return cut.replaced(result, on)
 
-        front = self.get_submodule(plan.activation.path)
+        front = self.get_submodule(cut.path)
         back = self.get_submodule(output.path)
         enter = _entering(output, received, drawing)
         with (
@@ -160,7 +123,7 @@ class Head(Part):
             front.register_forward_hook(send),
             back.register_forward_pre_hook(enter, with_kwargs=True),
         ):
-            found = self.run_whole(self.recipe.signature.spread(*args, **kwargs))
+            found = self.run_whole(given)
         if received:  # nothing has taken it
             raise _not_reached(output)
         return found
@@ -195,7 +158,7 @@ class Backbone(Part):
 
         def receive(_: nn.Module, args: Any, result: Any) -> Any:  # noqa: ARG001
             drawing.restore()
-            return replace_leaves(result, dict.fromkeys(cut.places, activation))
+            return cut.replaced(result, cut.apart(activation))
 
         known = self.recipe.companions(companions)
         given = self.recipe.blank_inputs(activation, cut.form, known)
@@ -253,15 +216,6 @@ class _Generator:
             torch.cuda.set_rng_state(self._on_device)
 
 
-def _with_tensors(signature: Signature, given: Arguments) -> list[str]:
-    named = signature.named(given).items()
-    return [name for name, nest in named if list(tensors_in(nest))]
-
-
-def _tensor_at(cut: Crossing, nest: Any) -> Tensor:
-    return list(tensors_in(nest))[cut.places[0]]
-
-
 def _not_reached(cut: Crossing) -> SplitError:
     return SplitError(
         f"the forward pass did not call {cut.path!r} on this batch as it did on the "
@@ -271,7 +225,7 @@ def _not_reached(cut: Crossing) -> SplitError:
 
 def _stopping(cut: Crossing) -> Callable[..., Never]:
     def stop(_: nn.Module, args: Any, kwargs: Any) -> Never:
-        raise _Stopped(_tensor_at(cut, (args, kwargs)))
+        raise _Stopped(cut.join(cut.tensors((args, kwargs))))
 
     return stop
 
@@ -280,15 +234,19 @@ def _entering(
     cut: Crossing, received: list[Tensor], drawing: "_Generator"
 ) -> Callable[..., Any]:
     def enter(_: nn.Module, args: Any, kwargs: Any) -> Any:
-        if not received or _tensor_at(cut, (args, kwargs)).is_meta:
+        blanks = cut.tensors((args, kwargs))
+        if not received or any(one.is_meta for one in blanks):
             raise _not_reached(cut)
-        output = received.pop()
+        outputs = cut.apart(received.pop())
         drawing.restore()
-        if not cut.is_read_on:
-            return replace_leaves((args, kwargs), dict.fromkeys(cut.places, output))
-        # The code around goes on with this very tensor, so it becomes the output.
-        _tensor_at(cut, (args, kwargs)).copy_(output)
-        return None
+        # Where the code around goes on with a tensor, that very one gets the numbers.
+        entering = [
+            blank.copy_(output) if is_read_on else output
+            for blank, output, is_read_on in zip(
+                blanks, outputs, cut.is_read_on, strict=True
+            )
+        ]
+        return None if all(cut.is_read_on) else cut.replaced((args, kwargs), entering)
 
     return enter
 

@@ -43,6 +43,7 @@ class StandIn(nn.Module):
         self.forms: tuple[Blank, ...] = result[1] if result else ()
         self.training = module.training
         self._known: dict[Any, Any] = {}
+        self.needs_numbers = False  # whether the module did not run without them
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return zeros, or what the module returns that fills this place."""
@@ -64,6 +65,10 @@ class StandIn(nn.Module):
 
         return map_tensors(zeros, self._form(args, kwargs, tensors))
 
+    def forget(self) -> None:
+        """Run the module on ``meta`` at the next call, whatever was seen before."""
+        self._known = {}
+
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the module that fills this place, or is replaced."""
         try:
@@ -82,6 +87,7 @@ class StandIn(nn.Module):
                 found = _on_meta(self.replaced, args, kwargs)
             except Exception:  # noqa: BLE001  whatever it is, it needs numbers: go by the example
                 found = self._like_example(tensors)
+                self.needs_numbers = True
             if key is None:
                 return found
             self._known[key] = found
@@ -114,7 +120,7 @@ def _on_meta(module: nn.Module, args: Any, kwargs: Any) -> Any:
 
     def empty(one: Tensor) -> Tensor:
         dtype = own if own is not None and one.is_floating_point() else one.dtype
-        return torch.empty(one.shape, dtype=dtype, device="meta")
+        return one.detach().to("meta", dtype)
 
     args, kwargs = map_tensors(empty, (args, kwargs))
     with torch.no_grad():

@@ -6,13 +6,17 @@ A value is the content of a tensor at one time: an operation in place makes a ne
 Positions order calls and operations in time.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import torch
+
 from lightsplit.splitting.arguments import Blank
 
 Value = int
+_PLAIN = (bool, int, float, str, type(None), torch.dtype)
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Op:
         states: names of the parameters and saved buffers that it reads or changes.
         is_random: whether it draws random numbers.
         decides: whether Python, or the shape of the result, depends on the values read.
+        plain: the arguments that are no tensors.
     """
 
     at: int
@@ -38,6 +43,7 @@ class Op:
     states: tuple[str, ...]
     is_random: bool
     decides: bool
+    plain: tuple[Any, ...] = ()
 
 
 @dataclass
@@ -53,6 +59,7 @@ class Call:
         result: its result with an empty tensor in the place of each tensor.
         forms: of these tensors.
         is_checkpointed: whether it runs under gradient checkpointing.
+        plain: its arguments that are no tensors.
     """
 
     path: str
@@ -60,6 +67,7 @@ class Call:
     takes: tuple[Value, ...] = ()
     taken: tuple[Blank, ...] = ()
     is_checkpointed: bool = False
+    plain: tuple[Any, ...] = ()
     stop: float = -1
     gives: tuple[Value, ...] = ()
     result: Any = None
@@ -140,3 +148,16 @@ class Trace:
         """Return the module whose own code runs ``op``."""
         path = self.calls[op.call].path
         return repr(path) if path else "the model itself"
+
+
+def plain_in(nest: Any) -> Iterator[Any]:
+    """Yield the plain values of a nesting: numbers, texts and None."""
+    if isinstance(nest, Mapping):
+        nest = list(nest.values())
+    elif isinstance(nest, slice):
+        nest = [nest.start, nest.stop, nest.step]
+    if isinstance(nest, tuple | list):
+        for each in nest:
+            yield from plain_in(each)
+    elif isinstance(nest, _PLAIN):
+        yield nest

@@ -79,7 +79,12 @@ def _seconds_per_sample(experiment: Experiment, planned: Planned) -> float:
 
 def _linked(experiment: Experiment, cuts: Cuts) -> Linked:
     """Return a victim that sends all its images in every step."""
-    client = TrueClient(cuts.parts.head, cuts.codec, make_formats(experiment))
+    client = TrueClient(
+        cuts.parts.head,
+        cuts.codec,
+        make_formats(experiment),
+        as_inputs=experiment.make_task().find_truth().inputs,
+    )
     return Linked(
         steps_per_pass=1,
         passes=_REPEATS,

@@ -136,21 +136,20 @@ def _train(
 ) -> bool:
     """Train, and return whether the training came to its end."""
     throttle = _Throttle(order.key, tell)
-    with TensorBoardLog(folder.path, is_on=order.has_tensorboard) as log:
 
-        def observe(job: Job, done: TurnEnded) -> bool:
-            log.observe(job, done)
-            throttle.observe(job)
-            return not wants_stop()
+    def observe(job: Job, _done: TurnEnded) -> bool:
+        throttle.observe(job)
+        return not wants_stop()
 
-        record = run(
-            make_experiment(order.settings),
-            folder,
-            data_dir=_data_dir(order),
-            checkpoint_every=order.checkpoint_every,
-            observe=observe,
-            started=throttle.observe,
-        )
+    record = run(
+        make_experiment(order.settings),
+        folder,
+        data_dir=_data_dir(order),
+        checkpoint_every=order.checkpoint_every,
+        observe=observe,
+        started=throttle.observe,
+        callbacks=[TensorBoardLog()] if order.has_tensorboard else [],
+    )
     return record is not None
 
 

@@ -28,6 +28,7 @@ from lightsplit.data.forms import Form
 from lightsplit.errors import ConfigError
 from lightsplit.registry import Registry, unknown_name
 from lightsplit.splitting import call
+from lightsplit.truths import ImageTruth, TableTruth, TextTruth, Truth
 from lightsplit.user_code import one_line_errors
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class Task:
         codec_options: options of codecs that suit this task, by the codec's name.
         form: what all owners agree on about their samples; its terms are in the
             contract.
+        truth: what an audit tries to find out about a sample; by default the form says
+            it, or the example: images, rows or tokens.
     """
 
     model: Callable[[], nn.Module]
@@ -84,6 +87,7 @@ class Task:
     form: Form | None = None
     new_data: Callable[[Path], Any] | None = None
     augment: tuple[Augmentation, ...] = ()
+    truth: Truth | None = None
 
     def make_metrics(self) -> "dict[str, Metric]":
         """Return new, empty metrics."""
@@ -131,6 +135,20 @@ class Task:
         channels, height, width = inputs.shape[1:]
         return channels, height, width
 
+    def find_truth(self) -> Truth:
+        """Return what an audit tries to find out; ConfigError if the task lacks it."""
+        found = self.truth
+        if found is None and self.form is not None:
+            found = self.form.truth()
+        if found is None:
+            found = _truth_of(self.example_inputs())
+        if found is None:
+            raise ConfigError(
+                f"the inputs of {self.name} are neither images, nor rows, nor tokens, "
+                "so an audit does not know what to look for; give the task a truth"
+            )
+        return found
+
     @property
     def class_count(self) -> int:
         """The number of classes; ConfigError if labels are not classes."""
@@ -166,6 +184,22 @@ def _new(metric: Any) -> "Metric":
     is_made = isinstance(metric, nn.Module)  # every torchmetrics object is one
     made: Metric = metric.clone() if is_made else metric()
     return made
+
+
+def _truth_of(inputs: Any) -> Truth | None:
+    """Return the kind of truth that an example looks like."""
+    if isinstance(inputs, Mapping):
+        inputs = inputs.get("input_ids")
+    if not isinstance(inputs, Tensor):
+        return None
+    match tuple(inputs.shape):
+        case (_, channels, height, width) if inputs.is_floating_point():
+            return ImageTruth((channels, height, width))
+        case (_, width) if inputs.is_floating_point():
+            return TableTruth.numbered(width)
+        case (_, length) if not inputs.is_floating_point():
+            return TextTruth(length)
+    return None
 
 
 TASKS: Registry[Task] = Registry("task", "lightsplit.tasks")

@@ -7,6 +7,7 @@ from lightsplit.transports.metering import KINDS, ByteMeter
 from lightsplit.transports.middleware import Mod, Send, through
 from lightsplit.transports.peers import OpenSession, Peer, Session
 from lightsplit.transports.recording import Recorder
+from lightsplit.transports.tape import Tape
 
 __all__ = [
     "KINDS",
@@ -17,5 +18,6 @@ __all__ = [
     "Recorder",
     "Send",
     "Session",
+    "Tape",
     "through",
 ]

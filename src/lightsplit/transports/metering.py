@@ -12,7 +12,8 @@ class ByteMeter:
     """A mod that adds up the bytes of messages by kind.
 
     The payloads of the four messages of a training step are counted under their own
-    names, and those of a forward pass outside training under ``evaluation``. The bytes
+    names, and those of a forward pass outside training under ``evaluation``. Codes that
+    are sent once, and the numbers that name them later, count as ``code``. The bytes
     that the serialiser adds are ``framing``, so the sum of all kinds is the length of
     the frames. Hand-offs and set-up do not pass through the mod: their sender calls
     ``add``.
@@ -31,10 +32,10 @@ class ByteMeter:
         """Count an exchange that has taken place."""
         asked, replied = request.payload_bytes, reply.payload_bytes
         labels = request.label_bytes if isinstance(request, CodeMessage) else 0
-        if isinstance(request, CodeMessage) and not request.is_training:
+        if not request.is_training:
             self.counts["evaluation"] += asked + replied
         else:
-            self.counts[request.kind] += asked
+            self.counts[request.counted_as] += asked
             self.counts[reply.kind] += replied
         self.counts["labels"] += labels
         whole = frame_bytes(request) + frame_bytes(reply)

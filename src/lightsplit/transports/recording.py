@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from lightsplit.protocol import CodeMessage, Reply, Request
+from lightsplit.protocol import Reply, Request
 from lightsplit.transports.middleware import Send
 
 
@@ -26,7 +26,6 @@ class Recorder:
     def __call__(self, request: Request, call_next: Send) -> Reply:
         """Pass the request on and keep it with its reply."""
         reply = call_next(request)
-        is_training = not isinstance(request, CodeMessage) or request.is_training
-        if is_training or not self._only_training:
+        if request.is_training or not self._only_training:
             self.exchanges.append((request, reply))
         return reply

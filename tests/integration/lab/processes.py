@@ -76,7 +76,7 @@ class Zygote:
 
     def __enter__(self):
         self._reader.start()
-        self._started.get(timeout=PATIENCE_SECONDS)
+        self._started.get(timeout=2 * PATIENCE_SECONDS)  # importing takes its time
         return self
 
     def __exit__(self, *_exc):
@@ -86,9 +86,10 @@ class Zygote:
         self._reader.join(PATIENCE_SECONDS)
         self._process.stdout.close()
 
-    def start(self, log, *argv):
+    def start(self, log, *argv, cwd=None):
         """Return a new process of ``lightsplit ARGV``; its output goes to ``log``."""
         order = {"argv": ["lightsplit", *map(str, argv)], "log": str(log)}
+        order["cwd"] = str(cwd or Path.cwd())
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         pid = self._started.get(timeout=PATIENCE_SECONDS)

@@ -5,6 +5,7 @@ import socket
 import threading
 
 KINDS = {1: "code", 2: "output", 3: "output_gradient", 4: "code_gradient"}
+KINDS |= {16: "release", 17: "recall", 18: "noted"}
 _PREFACE_BYTES = 24  # what an HTTP/2 client says first
 _HEAD_BYTES = 9  # of an HTTP/2 frame
 _DATA = 0
@@ -140,7 +141,7 @@ class Frames:
         if self._buffer[3] != _DATA or not length:
             self._skip = length
             return self._drop(_HEAD_BYTES)
-        if len(self._buffer) < _HEAD_BYTES + min(length, 6):
+        if len(self._buffer) < _HEAD_BYTES + min(length, 7):
             return False
         self._look(found, length)
         self._skip = length
@@ -150,7 +151,7 @@ class Frames:
         if not self._in_message:
             start = _HEAD_BYTES + 5
             size = int.from_bytes(self._buffer[_HEAD_BYTES + 1 : start], "big")
-            kind = KINDS.get(self._buffer[start] >> 3) if size else None
+            kind = KINDS.get(_number(self._buffer[start:])) if size else None
             found.append((kind, self._at + start, size))
             self._in_message = size + 5
         self._in_message = max(self._in_message - length, 0)
@@ -160,3 +161,10 @@ class Frames:
         self._at += count
         self._skip -= count if is_skip else 0
         return count > 0
+
+
+def _number(message):
+    """Return the number of the field that a message begins with."""
+    first, second = message[0], message[1] if len(message) > 1 else 0
+    tag = first & 0x7F | second << 7 if first & 0x80 else first
+    return tag >> 3

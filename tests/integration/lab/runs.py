@@ -242,6 +242,7 @@ class Network:
             "turn_steps": pieces.turn_steps(self.experiment),
             "epochs": training.epochs,
             "max_steps": training.max_steps or 0,
+            "local_epochs": training.local_epochs or 0,
             "eval_every": training.eval_every or 0,
             "patience": training.patience or 0,
         }

@@ -1,9 +1,9 @@
 """A process that has everything imported and forks a command in milliseconds.
 
-stdin:   {"argv": ["lightsplit", …], "log": path}      start a command
-         null                                          kill whatever still runs, and end
-stdout:  {"pid": 123}                                  it runs
-         {"pid": 123, "code": -9}                      it is over
+stdin:   {"argv": ["lightsplit", …], "log": path, "cwd": path}   start a command
+         null                            kill whatever still runs, and end
+stdout:  {"pid": 123}                    it runs
+         {"pid": 123, "code": -9}        it is over
 
 A child is a process of its own, with the command line's own entry; only the seconds
 that importing torch takes are saved. The end of stdin does as null does; it may come
@@ -47,6 +47,7 @@ def start(order):
     for number, target in ((null, 0), (log, 1), (log, 2)):
         os.dup2(number, target)
     sys.argv = order["argv"]
+    os.chdir(order["cwd"])
     return run()
 
 

@@ -16,6 +16,8 @@ from lightsplit.protocol import (
     OutputGradient,
     OutputMessage,
     Ready,
+    Recall,
+    Release,
     from_frames,
     to_frames,
 )
@@ -92,7 +94,7 @@ def test_vanilla(message, code, make_contract):
 @pytest.mark.parametrize("name", CODECS.names())
 def test_every_codec_meets_the_expectation_of_its_own_layout(name, make_contract):
     codec = CODECS.create(name, shape=(4, 4, 4))
-    message = CodeMessage(0, 0, codec.pack(codec.encoder(torch.randn(8, 4, 4, 4))))
+    message = CodeMessage(0, 0, codec.pack(codec.encoder(torch.rand(8, 4, 4, 4))))
     expectation = Expectation(make_contract(), codec.packed_layout)
     assert refusal(message, expectation) is None
     wrong = CodeMessage(0, 0, Code(message.code.values[..., :-1], message.code.side))
@@ -185,3 +187,34 @@ def test_companions_that_the_contract_does_not_name_are_refused(make_contract):
     claim = Claim(layout(2).values, companions=(TensorSpec((2,)),))
     with pytest.raises(ProtocolError, match=r"no companions; got float32 \(2,\)"):
         Expectation(make_contract(), layout).check("code", claim)
+
+
+def release(rows, **options):
+    return Release(0, 0, 4, Code(torch.zeros(rows, 5)), **options)
+
+
+def recall(count, dtype=torch.int32, **options):
+    return Recall(0, 0, torch.zeros(count, dtype=dtype), **options)
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        (release(8), None),
+        (release(9), "wrong-shape"),
+        (release(9, is_training=False), None),
+        (recall(8), None),
+        (recall(9), "wrong-shape"),
+        (recall(9, is_training=False), None),
+        (recall(3, torch.int64), "wrong-shape"),
+    ],
+)
+def test_codes_that_are_sent_once(message, code, make_contract):
+    contract = make_contract(release="once")
+    assert refusal(message, Expectation(contract, raw, evaluation_batch=16)) == code
+
+
+@pytest.mark.parametrize("message", [release(2), recall(2)])
+def test_a_run_with_codes_in_every_step_has_no_other(message, make_contract):
+    with pytest.raises(ProtocolError, match="this run sends a code in every step"):
+        from_frames(to_frames(message), Expectation(make_contract(), raw))

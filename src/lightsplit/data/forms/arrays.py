@@ -12,6 +12,7 @@ from torch.utils.data import Dataset
 
 from lightsplit.data.forms.base import Form, found_file, normalised
 from lightsplit.errors import DataError
+from lightsplit.truths import ImageTruth, TableTruth, Truth
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,15 @@ class ArrayForm(Form):
     classes: int | None = None
     mean: float | tuple[float, ...] | None = None
     std: float | tuple[float, ...] | None = None
+
+    def truth(self) -> Truth | None:
+        """Return images or rows, by the number of dimensions."""
+        match self.shape:
+            case (width,):
+                return TableTruth.numbered(width)
+            case (channels, height, width):
+                return ImageTruth((channels, height, width), self.mean, self.std)
+        return None
 
     def file(
         self, path: Path, *, inputs: str = "inputs", labels: str = "labels"

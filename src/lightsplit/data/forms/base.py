@@ -11,6 +11,7 @@ from torch.utils.data import Dataset, Subset
 
 from lightsplit.data.base import limited_rows
 from lightsplit.errors import ConfigError, DataError, MissingDataError
+from lightsplit.truths import Truth
 
 
 class Form:
@@ -30,6 +31,10 @@ class Form:
             if not callable(value)  # a tokenizer is compared by nobody
         }
         return {"form": type(self).__name__, **plain}
+
+    def truth(self) -> Truth | None:
+        """Return what an attack is to find out about a sample, if the form knows."""
+        return None
 
 
 def _plain(value: Any) -> Any:

@@ -22,6 +22,7 @@ from lightsplit.data.forms.pictures import (
 )
 from lightsplit.data.forms.rows import read_rows
 from lightsplit.errors import DataError
+from lightsplit.truths import ImageTruth
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,10 @@ class ImageForm(Form):
 
     def __post_init__(self) -> None:
         check_form(self.size, self.channels)
+
+    def truth(self) -> ImageTruth:
+        """Return images of this size."""
+        return ImageTruth((self.channels, *self.size), self.mean, self.std)
 
     def folder(self, path: Path | None) -> "Images":
         """Return the images of a folder with one subfolder per class.

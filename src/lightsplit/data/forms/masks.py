@@ -20,6 +20,7 @@ from lightsplit.data.forms.pictures import (
     read_picture,
 )
 from lightsplit.errors import DataError
+from lightsplit.truths import ImageTruth
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,10 @@ class MaskForm(Form):
 
     def __post_init__(self) -> None:
         check_form(self.size, self.channels)
+
+    def truth(self) -> ImageTruth:
+        """Return images of this size."""
+        return ImageTruth((self.channels, *self.size), self.mean, self.std)
 
     def folder(
         self, path: Path | None, *, images: str = "image", masks: str = "label"

@@ -18,6 +18,7 @@ from torch.utils.data import TensorDataset
 from lightsplit.data.forms.base import Form, class_index
 from lightsplit.data.forms.rows import read_rows
 from lightsplit.errors import ConfigError, DataError
+from lightsplit.truths import Column, TableTruth
 
 Scale = tuple[float, float]  # mean and standard deviation of a column
 
@@ -68,6 +69,15 @@ class TableForm(Form):
     def width(self) -> int:
         """How many values an input has."""
         return len(self.features)
+
+    def truth(self) -> TableTruth:
+        """Return rows with these columns."""
+        numbers = (Column(name, *scale) for name, scale in self.numbers.items())
+        categories = (
+            Column(name, categories=names) for name, names in self.categories.items()
+        )
+        missing = (Column(f"{name} is missing") for name in self.optional)
+        return TableTruth((*numbers, *categories, *missing))
 
     def file(self, path: Path) -> TensorDataset:
         """Return the rows of a CSV, TSV or Parquet file."""

@@ -16,6 +16,7 @@ from lightsplit.data.forms.base import Form, class_index, found_folder
 from lightsplit.data.forms.rows import read_rows
 from lightsplit.errors import DataError
 from lightsplit.extras import require
+from lightsplit.truths import TextTruth
 
 Tokenize = Callable[[str], Mapping[str, Any]]
 IDS = "input_ids"
@@ -40,6 +41,11 @@ class TextForm(Form):
     max_tokens: int
     truncate: bool = False
     padding: int = 0
+
+    def truth(self) -> TextTruth:
+        """Return texts of this length, legible if the tokenizer can decode."""
+        read = getattr(self.tokenize, "decode", None)
+        return TextTruth(self.max_tokens, self.padding, IDS, read)
 
     def file(self, path: Path, *, text: str = "text", label: str = "label") -> "Texts":
         """Return the rows of a CSV, TSV or Parquet file with these two columns."""

@@ -36,7 +36,7 @@ DTYPE_INT64: DType
 FORMAT_PLAIN: Format
 
 class Frame(_message.Message):
-    __slots__ = ("code", "output", "output_gradient", "code_gradient", "hello", "welcome", "ready", "grant", "turn_done", "finished", "refusal", "heard", "update", "updated", "part")
+    __slots__ = ("code", "output", "output_gradient", "code_gradient", "hello", "welcome", "ready", "grant", "turn_done", "finished", "refusal", "heard", "update", "updated", "part", "release", "recall", "noted")
     CODE_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_GRADIENT_FIELD_NUMBER: _ClassVar[int]
@@ -52,6 +52,9 @@ class Frame(_message.Message):
     UPDATE_FIELD_NUMBER: _ClassVar[int]
     UPDATED_FIELD_NUMBER: _ClassVar[int]
     PART_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    RECALL_FIELD_NUMBER: _ClassVar[int]
+    NOTED_FIELD_NUMBER: _ClassVar[int]
     code: CodeMessage
     output: OutputMessage
     output_gradient: OutputGradient
@@ -67,7 +70,10 @@ class Frame(_message.Message):
     update: Update
     updated: Updated
     part: Part
-    def __init__(self, code: _Optional[_Union[CodeMessage, _Mapping]] = ..., output: _Optional[_Union[OutputMessage, _Mapping]] = ..., output_gradient: _Optional[_Union[OutputGradient, _Mapping]] = ..., code_gradient: _Optional[_Union[CodeGradient, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., ready: _Optional[_Union[Ready, _Mapping]] = ..., grant: _Optional[_Union[Grant, _Mapping]] = ..., turn_done: _Optional[_Union[TurnDone, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ..., heard: _Optional[_Union[Heard, _Mapping]] = ..., update: _Optional[_Union[Update, _Mapping]] = ..., updated: _Optional[_Union[Updated, _Mapping]] = ..., part: _Optional[_Union[Part, _Mapping]] = ...) -> None: ...
+    release: Release
+    recall: Recall
+    noted: Noted
+    def __init__(self, code: _Optional[_Union[CodeMessage, _Mapping]] = ..., output: _Optional[_Union[OutputMessage, _Mapping]] = ..., output_gradient: _Optional[_Union[OutputGradient, _Mapping]] = ..., code_gradient: _Optional[_Union[CodeGradient, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., ready: _Optional[_Union[Ready, _Mapping]] = ..., grant: _Optional[_Union[Grant, _Mapping]] = ..., turn_done: _Optional[_Union[TurnDone, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ..., heard: _Optional[_Union[Heard, _Mapping]] = ..., update: _Optional[_Union[Update, _Mapping]] = ..., updated: _Optional[_Union[Updated, _Mapping]] = ..., part: _Optional[_Union[Part, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., recall: _Optional[_Union[Recall, _Mapping]] = ..., noted: _Optional[_Union[Noted, _Mapping]] = ...) -> None: ...
 
 class Tensor(_message.Message):
     __slots__ = ("dtype", "format", "shape", "data")
@@ -137,6 +143,42 @@ class CodeGradient(_message.Message):
     side: _containers.RepeatedCompositeFieldContainer[Tensor]
     def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., loss: _Optional[float] = ..., gradient: _Optional[_Union[Tensor, _Mapping]] = ..., side: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ...) -> None: ...
 
+class Release(_message.Message):
+    __slots__ = ("client", "step", "is_training", "first", "values", "side")
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    IS_TRAINING_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    SIDE_FIELD_NUMBER: _ClassVar[int]
+    client: int
+    step: int
+    is_training: bool
+    first: int
+    values: Tensor
+    side: _containers.RepeatedCompositeFieldContainer[Tensor]
+    def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., is_training: _Optional[bool] = ..., first: _Optional[int] = ..., values: _Optional[_Union[Tensor, _Mapping]] = ..., side: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ...) -> None: ...
+
+class Recall(_message.Message):
+    __slots__ = ("client", "step", "is_training", "numbers")
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    IS_TRAINING_FIELD_NUMBER: _ClassVar[int]
+    NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    client: int
+    step: int
+    is_training: bool
+    numbers: Tensor
+    def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., is_training: _Optional[bool] = ..., numbers: _Optional[_Union[Tensor, _Mapping]] = ...) -> None: ...
+
+class Noted(_message.Message):
+    __slots__ = ("client", "step")
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    client: int
+    step: int
+    def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ...) -> None: ...
+
 class Hello(_message.Message):
     __slots__ = ("name", "contract", "purpose")
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -166,7 +208,7 @@ class Ready(_message.Message):
     def __init__(self, batches: _Optional[int] = ...) -> None: ...
 
 class Grant(_message.Message):
-    __slots__ = ("turn", "steps", "first_step", "done", "oldest_step", "evaluate", "run_step", "run_steps", "side")
+    __slots__ = ("turn", "steps", "first_step", "done", "oldest_step", "evaluate", "run_step", "run_steps", "phase", "tested", "side")
     TURN_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
     FIRST_STEP_FIELD_NUMBER: _ClassVar[int]
@@ -175,6 +217,8 @@ class Grant(_message.Message):
     EVALUATE_FIELD_NUMBER: _ClassVar[int]
     RUN_STEP_FIELD_NUMBER: _ClassVar[int]
     RUN_STEPS_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    TESTED_FIELD_NUMBER: _ClassVar[int]
     SIDE_FIELD_NUMBER: _ClassVar[int]
     turn: int
     steps: int
@@ -184,8 +228,10 @@ class Grant(_message.Message):
     evaluate: bool
     run_step: int
     run_steps: int
+    phase: str
+    tested: int
     side: bytes
-    def __init__(self, turn: _Optional[int] = ..., steps: _Optional[int] = ..., first_step: _Optional[int] = ..., done: _Optional[int] = ..., oldest_step: _Optional[int] = ..., evaluate: _Optional[bool] = ..., run_step: _Optional[int] = ..., run_steps: _Optional[int] = ..., side: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, turn: _Optional[int] = ..., steps: _Optional[int] = ..., first_step: _Optional[int] = ..., done: _Optional[int] = ..., oldest_step: _Optional[int] = ..., evaluate: _Optional[bool] = ..., run_step: _Optional[int] = ..., run_steps: _Optional[int] = ..., phase: _Optional[str] = ..., tested: _Optional[int] = ..., side: _Optional[bytes] = ...) -> None: ...
 
 class TurnDone(_message.Message):
     __slots__ = ("turn", "loss", "figures", "side")

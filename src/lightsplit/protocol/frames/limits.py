@@ -17,6 +17,7 @@ from lightsplit.protocol.companions import ROWS, Companion
 from lightsplit.protocol.contract import Contract
 from lightsplit.protocol.frames.legal import ByRows, Enumerated, LayoutOf, Legal
 from lightsplit.protocol.frames.schema import KINDS
+from lightsplit.protocol.messages import NUMBER
 
 _STEP_KINDS = {kind.name for kind in KINDS.values() if kind.tensors}
 _SIDE_KINDS = {kind.name for kind in KINDS.values() if kind.side is not None}
@@ -107,6 +108,7 @@ class Expectation:
             raise ConfigError(
                 f"batch size must be at least 1, got {self._largest_batch}"
             )
+        self._sends_once = contract.sends_once
         self._is_vanilla = contract.topology == "vanilla"
         self._is_any_output = self._is_vanilla and output is None
         self._label = label
@@ -135,6 +137,8 @@ class Expectation:
                 self._check_output_gradient(claim)
             case "code_gradient":
                 self._check_code_gradient(claim)
+            case "release" | "recall":
+                self._check_once(kind, claim)
 
     def _legal(self, layout: LayoutOf, tokens: int) -> Legal:
         """Return the legal layouts of messages with up to ``tokens`` rows a sample."""
@@ -150,6 +154,8 @@ class Expectation:
             "code": self._codes.most_bytes + labels + companions,
             "output_gradient": self._output_gradients.most_bytes,
             "code_gradient": self._code_gradients.most_bytes,
+            "release": self._codes.most_bytes,
+            "recall": NUMBER.itemsize * self._largest_batch,
         }
         if self._is_vanilla:
             most["output_gradient"] = 0
@@ -164,6 +170,18 @@ class Expectation:
             self._check_labels(claim.labels, sizes)
         elif claim.labels is not None:
             raise _wrong("code", "no labels here", str(claim.labels))
+
+    def _check_once(self, kind: str, claim: Claim) -> None:
+        if not self._sends_once:
+            raise ProtocolError(f"{kind}: this run sends a code in every step")
+        bound = self._training_batch if claim.is_training else self._largest_batch
+        if kind == "release":
+            _legal_sizes(kind, claim.layout, self._codes, bound)
+            return
+        sizes = claim.values.shape
+        if claim.values.dtype != NUMBER or len(sizes) != 1 or sizes[0] > bound:
+            numbers = f"1 to {bound} numbers in int32"
+            raise _wrong(kind, numbers, str(claim.values))
 
     def _check_rows(self, claim: Claim, bound: int) -> list[int]:
         """Return how many samples a code may be of; refuse what does not fit."""

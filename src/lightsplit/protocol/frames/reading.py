@@ -26,7 +26,8 @@ _COUNTS = {
     "labels": (0, 1),
     "companions": (0, 8),
 }  # fewest and most; others come once
-_NUMBERS = {field_head(number, 0)[0]: number for number in (*KINDS, PART)}
+_NUMBERS = {field_head(number, 0)[:-1]: number for number in (*KINDS, PART)}
+_TENSORS = ("gradient", "values", "numbers")  # that a message has one of
 
 
 def from_frames(
@@ -134,13 +135,13 @@ class _Received(NamedTuple):
 
 def _opened(frame: memoryview) -> tuple[int, int, int]:
     """Return which field a frame holds, and where the content starts and ends."""
+    for tag_bytes in (1, 2):
+        number = _NUMBERS.get(bytes(frame[:tag_bytes]))
+        if number is not None:
+            length, start = read_varint(frame, tag_bytes)
+            return number, start, start + length
     first = frame[0] if frame else 0
-    if first not in _NUMBERS:
-        raise ProtocolError(
-            f"no message begins with byte {first}", code="unknown-message"
-        )
-    length, start = read_varint(frame, 1)
-    return _NUMBERS[first], start, start + length
+    raise ProtocolError(f"no message begins with byte {first}", code="unknown-message")
 
 
 def _check_end(name: str, end: int, total: int) -> None:
@@ -197,7 +198,7 @@ def _check_counts(kind: Kind, names: list[str]) -> None:
 def _claim(scalars: dict[str, Any], tensors: list[_Received]) -> Claim:
     specs = {tensor.name: tensor.spec for tensor in tensors}
     return Claim(
-        values=specs["gradient"] if "gradient" in specs else specs["values"],
+        values=next(specs[name] for name in _TENSORS if name in specs),
         side=tuple(tensor.spec for tensor in tensors if tensor.name == "side"),
         companions=tuple(one.spec for one in tensors if one.name == "companions"),
         labels=specs.get("labels"),
@@ -223,8 +224,9 @@ def _step_message(
         fields["companions"] = companions
     if "gradient" in fields:
         fields["side"] = side
-    else:
-        fields[kind.name] = Code(fields.pop("values"), side)
+    elif "values" in fields:
+        place = "output" if kind.name == "output" else "code"
+        fields[place] = Code(fields.pop("values"), side)
     return kind.message(**scalars, **fields)
 
 

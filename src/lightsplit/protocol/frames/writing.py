@@ -22,6 +22,8 @@ from lightsplit.protocol.messages import (
     CodeMessage,
     OutputGradient,
     OutputMessage,
+    Recall,
+    Release,
 )
 
 _Piece = bytes | Tensor
@@ -80,8 +82,10 @@ def _tensors(message: Message) -> list[tuple[int, Tensor]]:
         case CodeMessage(code=code, labels=labels, companions=companions):
             truth = [] if labels is None else [(_LABELS, labels)]
             return [*_code(code), *truth, *((_COMPANIONS, one) for one in companions)]
-        case OutputMessage(output=code):
+        case OutputMessage(output=code) | Release(code=code):
             return _code(code)
+        case Recall(numbers=numbers):
+            return [(_VALUES, numbers)]
         case OutputGradient() | CodeGradient():
             return _code(message.written)
     return []

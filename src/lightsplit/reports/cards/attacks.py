@@ -11,7 +11,11 @@ HEADING = "What the strongest attacker got"
 # Metrics that a card shows, in words.
 SCORES = {
     "ssim": "likeness to the original (1 is a copy)",
+    "r2": "variation of the rows that was explained (1 is a copy, 0 the mean row)",
+    "token_accuracy": "share of a text's tokens that were right and in place",
+    "token_f1": "tokens in common with the text, wherever they stand (1 is all)",
     "reidentification": "samples picked out among all that were attacked",
+    "text_reidentification": "texts picked out among all that were attacked",
 }
 LABEL_SCORES = ("accuracy", "matched_accuracy")
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from lightsplit.reports.cards.attacks import attack_section
 from lightsplit.reports.cards.sections import Section, bytes_text
+from lightsplit.reports.cards.sheets import sheet_sections
 from lightsplit.reports.runs import Run
 
 DIRECTIONS = {
@@ -49,6 +50,7 @@ def make_card(run: Run, title: str = "") -> Card:
         _cut(run),
         _crossing(record),
         attack_section(run),
+        *sheet_sections(run),
         _certificate(record),
         _unprotected(run),
         _repeating(run),

@@ -25,8 +25,10 @@ COLOURS = {
     "lightsplit-l": "#d9730d",
     "learned-1x1": "#2a9d6f",
     "topk": "#a259c4",
+    "lightsplit-b": "#c0506f",
+    "fsq": "#b58900",
 }
-OTHER_COLOUR = "#c0506f"
+OTHER_COLOUR = "#6b7a3a"
 PANELS = 12  # most panels of a picture; the CSV has the rest
 PAGE_INK = "#010203"
 FILE_INK = "#222222"
@@ -78,11 +80,11 @@ class Picture:
         return buffer.getvalue()
 
 
-def first_panels(found: list[T], note: str) -> tuple[list[T], str]:
+def first_panels(found: list[T], note: str, most: int = PANELS) -> tuple[list[T], str]:
     """Return the panels that fit into a picture, and a note that mentions the rest."""
-    if len(found) > PANELS:
-        note = f"{note} The first {PANELS} of {len(found)} are drawn; the CSV has all."
-    return found[:PANELS], note
+    if len(found) > most:
+        note = f"{note} The first {most} of {len(found)} are drawn; the CSV has all."
+    return found[:most], note
 
 
 def panels(
@@ -117,7 +119,7 @@ def style(axis: "Axes", ink: str) -> None:
     axis.set_axisbelow(True)
 
 
-def legend(figure: "Figure", axis: "Axes", ink: str) -> None:
+def legend(figure: "Figure", axis: "Axes", ink: str, *, columns: int = 5) -> None:
     """Put one legend for all panels below them; entries of ``axis`` come first."""
     entries: dict[str, Any] = {}
     for panel in (axis, *figure.axes):
@@ -128,7 +130,7 @@ def legend(figure: "Figure", axis: "Axes", ink: str) -> None:
             list(entries.values()),
             list(entries),
             loc="outside lower center",
-            ncols=min(5, len(entries)),
+            ncols=min(columns, len(entries)),
             frameon=False,
             fontsize=8.5,
             labelcolor=ink,

