@@ -1,6 +1,7 @@
 """Libraries that only some commands need; pip installs them as extras of LightSplit.
 
     lightsplit[audit]          attacks on a run and their pictures
+    lightsplit[prior]          searches in a generative prior for codes of bits
     lightsplit[reports]        the report's page and figures
     lightsplit[data]           downloads of the published datasets
     lightsplit[tables]         Parquet files of an owner
@@ -25,6 +26,7 @@ from lightsplit.errors import MissingExtraError
 # The extras, the modules that each brings, and the names of their projects.
 EXTRAS = {
     "audit": {"sklearn": "scikit-learn", "scipy": "SciPy", "PIL": "Pillow"},
+    "prior": {"nevergrad": "nevergrad"},
     "reports": {
         "matplotlib": "matplotlib",
         "jinja2": "Jinja2",

@@ -82,7 +82,8 @@ def make_scene(codec="raw", *, head=None, ratio=1, noise=False, **options):
     head = (head or shallow_head()).eval()
     pixels, labels = images()
     shape = tuple(head(pixels[:1]).shape[1:])
-    codec = CODECS.create(codec, shape=shape, ratio=ratio, **options)
+    sized = {} if ratio is None else {"ratio": ratio}  # a code of bits has none
+    codec = CODECS.create(codec, shape=shape, **sized, **options)
     client = TrueClient(head, codec).eval()
     with torch.no_grad():
         activations, codes = head(pixels), client(pixels)
@@ -90,7 +91,7 @@ def make_scene(codec="raw", *, head=None, ratio=1, noise=False, **options):
     if noise:
         codes = torch.randn_like(codes)
         values = Code(torch.randn_like(values.values), values.side)
-    sent = CodeMessage(0, 0, values, is_training=False)
+    sent = CodeMessage(0, 0, codec.pack(values), is_training=False)
     reply = OutputMessage(0, 0, Code(torch.zeros(VICTIMS, 4)))
     knowledge = Knowledge(
         image_shape=IMAGE_SHAPE,
@@ -124,28 +125,45 @@ def contract_for(codec, **terms):
     return Contract(**(known | terms))
 
 
-def make_training(*, topology="u", steps=12):
-    """Return the view of training steps with real gradients, their labels and hints."""
-    pixels, labels = images()
+def labelled(truth):
+    """Return the digits, or the given labels with images of noise that tell nothing."""
+    if truth is None:
+        return images()
+    torch.manual_seed(11)
+    return torch.rand(len(truth), 64), truth
+
+
+def make_training(  # noqa: PLR0915
+    *, topology="u", steps=12, protection=None, truth=None, drawn=None, lr=0.1
+):
+    """Return the view of training steps with real gradients, their labels and hints.
+
+    With ``truth`` these are the labels, and the images are noise that tells nothing;
+    ``drawn`` are the labels that the client trains on.
+    """
+    pixels, labels = labelled(truth)
+    learnt = labels if drawn is None else drawn
     torch.manual_seed(3)
     head, tail = nn.Sequential(nn.Flatten(), nn.Linear(64, 32)), nn.Linear(16, CLASSES)
     backbone = nn.Sequential(nn.ReLU(), nn.Linear(32, 16))
     codec = CODECS.create("raw", shape=(32,), ratio=1)
     exchanges, client = [], nn.ModuleList([head, tail, backbone])
-    optimizer = torch.optim.SGD(client.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(client.parameters(), lr=lr)
     for step in range(steps):
         rows = slice(32 * step, 32 * step + 32)
         code = head(pixels[rows])
         output = backbone(code)
-        loss = cross_entropy(tail(output), labels[rows])
+        loss = cross_entropy(tail(output), learnt[rows])
         gradients = torch.autograd.grad(loss, [code, output], retain_graph=True)
+        if protection is not None:
+            gradients = (gradients[0], protection.protect(gradients[1], learnt[rows]))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         values = Code(code.detach())
         answer = CodeGradient(0, step, gradients[0])
         if topology == "vanilla":
-            sent = CodeMessage(0, step, values, labels[rows])
+            sent = CodeMessage(0, step, values, learnt[rows])
             exchanges.append(Exchange(sent, answer))
             continue
         reply = OutputMessage(0, step, Code(output.detach()))
@@ -154,8 +172,8 @@ def make_training(*, topology="u", steps=12):
     contract = contract_for(codec, topology=topology)
     view = ServerView(contract, Wire(codec), tuple(exchanges))
     truth = labels[: 32 * steps]
-    first = torch.tensor([int((truth == c).nonzero()[0]) for c in range(CLASSES)])
-    return view, truth, Hints(first, torch.arange(CLASSES))
+    first = torch.tensor([int((truth == c).nonzero()[0]) for c in torch.unique(truth)])
+    return view, truth, Hints(first, torch.unique(truth))
 
 
 @pytest.fixture

@@ -30,6 +30,8 @@ OPTIONS = {
     "fora-reference": {"steps", "lr"},
     "label-kmeans": {"restarts"},
     "linear": {"ridge"},
+    "label-known": {"neighbours"},
+    "prior-search": {"latent", "prior_steps", "steps", "trials"},
     "sdar": {
         *("simulator_lr", "decoder_lr", "simulator_weight", "decoder_weight"),
         *("flip_rate", "wcc", "width"),
@@ -39,6 +41,7 @@ OPTIONS = {
         *("lr", "variation", "magnitude"),
     },
     "row-inversion": {"steps", "lr"},
+    "transcript-decoder": {*DECODER, "releases"},
     "whitebox": {"steps", "most_steps", "lr", "tv"},
 }
 

@@ -6,7 +6,7 @@ from torch import nn
 
 from lightsplit.attacks import ATTACKS, equip
 from lightsplit.attacks.decoder import EFFORTS, DecoderAttack
-from lightsplit.attacks.decoder_training import Effort
+from lightsplit.attacks.decoder_training import Effort, TrainedDecoder
 
 pytestmark = pytest.mark.slow
 
@@ -90,6 +90,34 @@ def test_a_thorough_one_compares_itself_with_a_decoder_of_twice_the_effort(scene
     assert attack.converged is False
     assert "not converged: twice the width and steps" in attack.notes[1]
     assert attack.parameters > plain.parameters
+
+
+def test_only_the_full_budget_is_thorough_by_itself(scene):
+    known = scene().knowledge
+    for budget, thorough in (("quick", False), ("short", False), ("full", True)):
+        assert equip(DecoderAttack, known, budget=budget).is_thorough is thorough
+    assert not equip(DecoderAttack, known, budget="full", thorough=False).is_thorough
+
+
+def test_a_gain_of_more_than_a_hundredth_shows_that_it_had_not_converged(scene):
+    attack = equip(DecoderAttack, scene().knowledge)
+    network = equip(DecoderAttack, scene().knowledge, steps=1, most_steps=1).train()[0]
+    first = TrainedDecoder(network, 0.5, 10, 0.0)
+    for doubled, converged in ((0.505, True), (0.515, False)):
+        second = TrainedDecoder(network, doubled, 20, 0.0)
+        assert attack._better(first, second) is second
+        assert attack.converged is converged
+
+
+def test_the_decoder_of_published_audits_is_a_matter_of_options(scene):
+    """Eight residual blocks of 64 channels, weight decay, and a cosine."""
+    made = scene("lightsplit-f", ratio=16)
+    options = {"blocks": 8, "width": 64, "lr": 1e-3, "steps": 3, "most_steps": 3}
+    for name in ("decoder", "labelled-decoder"):
+        attack = equip(ATTACKS.get(name), made.knowledge, most_pairs=64, **options)
+        network = attack.train().network
+        assert len(network.trunk.blocks) == 8
+        assert network.trunk.blocks[0].layers[0].weight.shape == (64, 64, 3, 3)
 
 
 def test_a_larger_budget_buys_more_of_everything():

@@ -21,6 +21,7 @@ TABLES = (
     "output_codec",
     "augment",
     "objective",
+    "protect_labels",
     "detector",
 )  # parts whose options are explained
 

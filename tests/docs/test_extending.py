@@ -57,9 +57,9 @@ def lightsplit(plug_in):
 
 def test_every_part_of_the_page_is_declared_and_has_a_file(plug_in, blocks):
     files = {path.name for path in (plug_in / "my_parts").glob("*.py")}
-    assert len(blocks(PAGE)) == 8 == len(files - {"__init__.py"})
+    assert len(blocks(PAGE)) == 9 == len(files - {"__init__.py"})
     groups = tomllib.loads(blocks(PAGE, "toml")[0])["project"]["entry-points"]
-    assert len(groups) == 8
+    assert len(groups) == 9
 
 
 def test_the_parts_train_and_audit_a_run(lightsplit, plug_in):
@@ -88,6 +88,12 @@ def test_an_objective_takes_its_option(lightsplit):
     assert objective == {"short-codes": {"weight": 0.01, "length": 2.0}}
 
 
+def test_a_label_protection_takes_its_option(lightsplit):
+    command = "train --protect-labels white-noise:size=0.5 --epochs 1 --json"
+    record = json.loads(lightsplit(*command.split()))
+    assert record["experiment"]["protect_labels"] == {"white-noise": {"size": 0.5}}
+
+
 def test_the_task_trains_with_its_option(lightsplit):
     command = "train --task bright --codec raw --set task.noise=0.1 --epochs 1 --json"
     record = json.loads(lightsplit(*command.split()))
@@ -101,6 +107,7 @@ def test_the_task_trains_with_its_option(lightsplit):
         ("codecs", "subset"),
         ("output-codecs", "first"),
         ("objectives", "short-codes"),
+        ("label-protections", "white-noise"),
         ("attacks", "mixture"),
         ("detectors", "farthest"),
         ("metrics", "largest_error"),

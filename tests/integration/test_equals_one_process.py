@@ -52,6 +52,7 @@ def test_three_clients_over_mutual_tls_leave_the_same_bits(
         },
         {"codec": "raw", "objective": ("cem",)},
         {"codec": "raw", "gradients": "none", "objective": ("class-codes",)},
+        {"label_dp": 1.0, "protect_labels": ("max-norm", "mean-alignment")},
     ],
     ids=str,
 )

@@ -40,9 +40,8 @@ EFFORTS: dict[Budget, Effort] = {
 }
 
 
-@ATTACKS.register("decoder")
-class DecoderAttack(Reconstructs):
-    """A network from codes to samples, trained on pairs until more steps do not help.
+class TrainsDecoder(Reconstructs):
+    """An attack that trains a network from codes to samples, on pairs that it has.
 
     Images are scored by SSIM, rows of a table by R², texts by the accuracy of tokens.
 
@@ -54,29 +53,21 @@ class DecoderAttack(Reconstructs):
         effort: what all these options come to.
         is_thorough: whether a second decoder with twice the width and twice the steps
             is trained. If its score on held-out pairs is higher by more than 0.01, the
-            first had not converged. The better one attacks.
+            first had not converged. The better one attacks. By default only the budget
+            ``full`` does this.
         parameters: trained weights of the network that attacks.
     """
-
-    name = "decoder"
-    kind: ClassVar[Kind] = "oracle"
-    runs_by_default = True
-    truths: ClassVar[tuple[str, ...]] = KINDS
-    needs: ClassVar[tuple[str, ...]] = ("pairs",)
-    threat_model = "a server that was given codes with their samples by a client"
-    cost = "1,000 to 4,000 steps (quick) or 4,000 to 64,000 (full); thorough: nine fold"
 
     def __init__(  # noqa: PLR0913
         self,
         *,
-        pairs: Pairs,
         most_pairs: int | None = None,
         steps: int | None = None,
         most_steps: int | None = None,
         width: int | None = None,
         blocks: int | None = None,
         lr: float = LEARNING_RATE,
-        thorough: bool = False,
+        thorough: bool | None = None,
         **options: Any,
     ) -> None:
         super().__init__(**options)
@@ -84,30 +75,26 @@ class DecoderAttack(Reconstructs):
         given = {"most_pairs": most_pairs, **counts}
         at_least(self.name, 1, **given)
         at_least(self.name, 0, blocks=blocks, lr=lr)
-        self.pairs = pairs
         chosen = {k: v for k, v in {**given, "blocks": blocks}.items() if v is not None}
         self.effort = EFFORTS[self.budget]._replace(lr=lr, **chosen)
-        self.is_thorough = thorough
+        self.is_thorough = self.budget == "full" if thorough is None else thorough
         self.parameters = 0
 
-    def reconstruct(self, view: ServerView, progress: Progress = silent) -> Tensor:
-        """Return the decoder's image for every code."""
-        return decode(self.train(progress).network, view.codes)
-
-    def train(self, progress: Progress = silent) -> TrainedDecoder:
+    def train_on(self, pairs: Pairs, progress: Progress = silent) -> TrainedDecoder:
         """Return the decoder that attacks, and note whether it has converged."""
-        trained = self._trained(self.effort, progress)
+        trained = self._trained(pairs, self.effort, progress)
         self.converged = trained.is_converged
-        self._describe(trained)
+        self._describe(trained, min(len(pairs.codes), self.effort.most_pairs))
         if self.is_thorough:
-            trained = self._better(
-                trained, self._trained(self.effort.doubled(), progress)
-            )
+            doubled = self._trained(pairs, self.effort.doubled(), progress)
+            trained = self._better(trained, doubled)
         self.parameters = trained.parameters
         return trained
 
-    def _trained(self, effort: Effort, progress: Progress) -> TrainedDecoder:
-        return train_decoder(self.pairs, effort, seed=self.seed, progress=progress)
+    def _trained(
+        self, pairs: Pairs, effort: Effort, progress: Progress
+    ) -> TrainedDecoder:
+        return train_decoder(pairs, effort, seed=self.seed, progress=progress)
 
     def _better(self, first: TrainedDecoder, doubled: TrainedDecoder) -> TrainedDecoder:
         """Return the better one; a second that is much better shows no convergence."""
@@ -121,8 +108,7 @@ class DecoderAttack(Reconstructs):
         )
         return doubled if gain > 0 else first
 
-    def _describe(self, trained: TrainedDecoder) -> None:
-        pairs = min(len(self.pairs.codes), self.effort.most_pairs)
+    def _describe(self, trained: TrainedDecoder, pairs: int) -> None:
         found = "converged" if trained.is_converged else "not converged"
         gain = "" if trained.gain is None else f", the second half {trained.gain:+.4f}"
         self.notes.append(
@@ -131,3 +117,31 @@ class DecoderAttack(Reconstructs):
             f"weights, {pairs:,} pairs"
         )
         self.notes += trained.network.notes
+
+
+@ATTACKS.register("decoder")
+class DecoderAttack(TrainsDecoder):
+    """A network from codes to samples, trained until more steps do not help."""
+
+    name = "decoder"
+    kind: ClassVar[Kind] = "oracle"
+    runs_by_default = True
+    truths: ClassVar[tuple[str, ...]] = KINDS
+    needs: ClassVar[tuple[str, ...]] = ("pairs",)
+    threat_model = "a server that was given codes with their samples by a client"
+    cost = (
+        "1,000 to 4,000 steps (quick) or 4,000 to 64,000 (full); thorough, as full is "
+        "by default: nine fold"
+    )
+
+    def __init__(self, *, pairs: Pairs, **options: Any) -> None:
+        super().__init__(**options)
+        self.pairs = pairs
+
+    def reconstruct(self, view: ServerView, progress: Progress = silent) -> Tensor:
+        """Return the decoder's sample for every code."""
+        return decode(self.train(progress).network, view.codes)
+
+    def train(self, progress: Progress = silent) -> TrainedDecoder:
+        """Return the decoder that attacks, trained on the pairs that were given."""
+        return self.train_on(self.pairs, progress)

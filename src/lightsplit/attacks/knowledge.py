@@ -58,10 +58,31 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Hints:
-    """Samples among the recorded ones whose labels are known, one per class."""
+    """Samples among the recorded ones whose labels are known."""
 
     rows: Tensor
     labels: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Linked:
+    """What links the victim's codes over epochs, and the client that makes them.
+
+    Attributes:
+        steps_per_pass: steps in which the victim sends each of its samples once.
+        passes: whole passes that the victim makes in the run.
+        images: how many images there are to reconstruct.
+        targets_of: the images to reconstruct among the rows of a step's code: for each
+            row the number of the image, or -1.
+        client_now: makes a copy of head and encoder as they are at this moment, in
+            training mode: images to codes as the server reads them.
+    """
+
+    steps_per_pass: int
+    passes: int
+    images: int
+    targets_of: Callable[[int], Tensor]
+    client_now: Callable[[], nn.Module]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +121,12 @@ class Knowledge:
         client: the victim's true head and encoder, images to codes, differentiable.
         labels: of the images to reconstruct; only the class mean uses them.
         hints: one sample of each class with its label.
+        known_rows: half of the recorded samples with their labels.
         sent_labels: of the images to reconstruct, as the client sends them in training;
             empty if labels stay with the client.
         setup: everything the server has before the first message.
+        linked: links the codes that the victim sends in training with its images; only
+            an attack that observes is given it.
         first_client: makes head and encoder, images to codes, with the weights that the
             run's seed gives; with True those of a client that draws from a secret, that
             is of no seed that the server knows.
@@ -117,7 +141,9 @@ class Knowledge:
     client: nn.Module | None = None
     labels: Tensor | None = None
     hints: Hints | None = None
+    known_rows: Hints | None = None
     sent_labels: Tensor = field(default_factory=lambda: torch.empty(0).long())
     setup: Setup | None = None
     first_client: Callable[[bool], nn.Module] | None = None
+    linked: Linked | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)

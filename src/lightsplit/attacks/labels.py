@@ -66,7 +66,7 @@ class LabelKMeans(InfersLabels):
     def infer(self, view: ServerView, source: str) -> Tensor:
         """Return the cluster of every row; gradients are first made equally long."""
         cluster = require("sklearn.cluster", extra="audit")
-        rows = _rows(view, source)
+        rows = label_rows(view, source)
         if len(rows) < self.classes:
             raise AuditError(
                 f"expected at least {self.classes} rows of {source}, got {len(rows)}"
@@ -100,7 +100,7 @@ class LabelHint(InfersLabels):
 
     def infer(self, view: ServerView, source: str) -> Tensor:
         """Return for each row the label of the hint whose direction is nearest."""
-        rows = normalize(_rows(view, source))
+        rows = normalize(label_rows(view, source))
         if int(self.hints.rows.max()) >= len(rows):
             raise AuditError(
                 f"a hint is row {int(self.hints.rows.max())} of {source}, "
@@ -129,7 +129,7 @@ class LabelNorm(InfersLabels):
 
     def infer(self, view: ServerView, source: str) -> Tensor:
         """Return the Euclidean norm of every row."""
-        norms: Tensor = torch.linalg.vector_norm(_rows(view, source), dim=1)
+        norms: Tensor = torch.linalg.vector_norm(label_rows(view, source), dim=1)
         return norms
 
     def score(self, view: ServerView, source: str, labels: Tensor) -> LabelScore:
@@ -137,7 +137,7 @@ class LabelNorm(InfersLabels):
         return leak_auc(self.infer(view, source), labels, seed=self.seed)
 
 
-def _rows(view: ServerView, source: str) -> Tensor:
+def label_rows(view: ServerView, source: str) -> Tensor:
     """Return one flat float32 row per sample, or raise the reason why there is none."""
     if source.startswith("output") and view.contract.topology == "vanilla":
         raise AuditError(

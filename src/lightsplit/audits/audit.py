@@ -67,7 +67,7 @@ def set_scene(
     return Scene(
         options=options,
         view=seen.view,
-        knowledge=give_hints(known, seen.labels),
+        knowledge=give_hints(known, seen.labels, seed=options.seed),
         judge=judge,
         labels=seen.labels,
         exhibits=make_exhibits(folder.images, judge),

@@ -11,6 +11,7 @@ every exchange of the victim to the attacks that observe, and keep the latest on
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -37,6 +38,7 @@ from lightsplit.audits.attacking import (
 from lightsplit.audits.audit import find_victim, make_judge, set_scene
 from lightsplit.audits.exhibits import make_exhibits
 from lightsplit.audits.gathering import gather, give_hints
+from lightsplit.audits.linking import link
 from lightsplit.audits.observation import joined, public_wire
 from lightsplit.audits.options import AuditOptions
 from lightsplit.audits.owner import is_joined
@@ -49,7 +51,7 @@ from lightsplit.audits.plan import (
     suited,
 )
 from lightsplit.audits.record import Entry, keep
-from lightsplit.audits.victim import Victim, begin_again
+from lightsplit.audits.victim import Victim, begin_again, true_labels
 from lightsplit.audits.watching import Trajectory, Watcher
 from lightsplit.errors import AuditError, RunError
 from lightsplit.experiments import Job
@@ -89,6 +91,7 @@ def audit_during(
     planned = suited(planned, options, job.experiment.make_task(), job.contract)
     victim = find_victim(job, options)
     known = gather(victim, auxiliary=options.auxiliary_count, seed=options.seed)
+    known = replace(known, linked=link(victim))
     learners = _learners(planned, known, options)
     trajectory = Trajectory(victim, folder.path, options.score_every)
     recorder = _attach(victim, Watcher(victim, learners, trajectory))
@@ -174,7 +177,7 @@ def _scene_now(
             wire=public_wire(victim),
             exchanges=exchanges,
         ),
-        knowledge=give_hints(known, labels),
+        knowledge=give_hints(known, labels, seed=options.seed),
         judge=judge,
         labels=labels,
         exhibits=make_exhibits(folder.images, judge),
@@ -182,10 +185,9 @@ def _scene_now(
 
 
 def _labels(victim: Victim, exchanges: tuple[Exchange, ...]) -> Any:
-    batches = victim.job.trainer.batches[victim.client]
     return joined(
         [
-            batches.batch(request.step)[1]
+            true_labels(victim, request.step)
             for request, _ in exchanges
             if isinstance(request, CodeMessage)
         ]

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from lightsplit import seeding
 from lightsplit.attacks import Hints, Knowledge, LabelledImages, Pairs, readable
 from lightsplit.audits.setup import fresh_head, fresh_parts, server_setup
-from lightsplit.audits.victim import Known, Victim, as_known
+from lightsplit.audits.victim import Known, Victim, as_known, shuffled
 from lightsplit.codecs import Code, Codec
 from lightsplit.errors import AuditError
 from lightsplit.experiments import Experiment, pieces
@@ -75,12 +75,13 @@ class TrueClient(nn.Module):
 def gather(victim: Victim, *, auxiliary: int, seed: int) -> Knowledge:
     """Return the knowledge without the victim's weights: images, shapes, a model."""
     others = torch.arange(min(auxiliary, len(victim.others)))
-    experiment, contract = victim.job.experiment, victim.job.contract
+    _, sent_labels = victim.job.shares[victim.client].samples.batch(victim.rows)
     return public_knowledge(
-        experiment,
-        contract,
+        victim.job.experiment,
+        victim.job.contract,
         as_known(victim.truth, *victim.others.batch(others)),
         victim.targets,
+        sent_labels=sent_labels,
         seed=seed,
     )
 
@@ -91,9 +92,14 @@ def public_knowledge(
     auxiliary: LabelledImages,
     targets: LabelledImages,
     *,
+    sent_labels: Any,
     seed: int,
 ) -> Knowledge:
-    """Return the knowledge about a run that needs none of the victim's weights."""
+    """Return the knowledge about a run that needs none of the victim's weights.
+
+    ``sent_labels`` are the targets' labels that the client trains on. The server gets
+    them in the vanilla topology alone.
+    """
     task = experiment.make_task()
     has_classes = are_classes(task, targets.labels)
     is_vanilla = contract.topology == "vanilla"
@@ -104,7 +110,7 @@ def public_knowledge(
         auxiliary=auxiliary,
         architecture=partial(fresh_head, experiment, seed),
         labels=targets.labels if has_classes else None,
-        sent_labels=targets.labels
+        sent_labels=sent_labels
         if has_classes and is_vanilla
         else torch.empty(0).long(),
         setup=server_setup(experiment, contract, seed),
@@ -154,6 +160,11 @@ def let_oracles_know(knowledge: Knowledge, victim: Victim) -> Knowledge:
 
 def true_client(side: ClientSide, experiment: Experiment) -> TrueClient:
     """Return a frozen copy of a client's head and encoder, in evaluation mode."""
+    return copied_client(side, experiment).eval()
+
+
+def copied_client(side: ClientSide, experiment: Experiment) -> TrueClient:
+    """Return a copy of a client's head and encoder that cannot be trained."""
     client = TrueClient(
         copy.deepcopy(side.modules["head"]),
         pieces.private_codec(side.codec),
@@ -161,7 +172,7 @@ def true_client(side: ClientSide, experiment: Experiment) -> TrueClient:
         as_inputs=experiment.make_task().find_truth().inputs,
         objectives=copy.deepcopy([o for o, weight in side.objectives if weight]),
     )
-    return client.eval().requires_grad_(False)
+    return client.requires_grad_(False)
 
 
 def make_pairs(client: TrueClient, known: Known, kind: str) -> Pairs:
@@ -174,12 +185,22 @@ def make_pairs(client: TrueClient, known: Known, kind: str) -> Pairs:
     return Pairs(torch.cat(codes), torch.cat(activations), known.images, kind)
 
 
-def give_hints(knowledge: Knowledge, labels: Any) -> Knowledge:
-    """Return the knowledge with a sample of each class, where labels are classes."""
+def give_hints(knowledge: Knowledge, labels: Any, *, seed: int) -> Knowledge:
+    """Return the knowledge with some of the recorded samples' labels added.
+
+    One sample of each class for attacks that need little, and half of all samples for
+    attacks that learn from them. Labels that are not classes give no hints.
+    """
     if knowledge.classes is None:
-        reasons = {**knowledge.reasons, "hints": knowledge.reasons["classes"]}
+        reason = knowledge.reasons["classes"]
+        reasons = {**knowledge.reasons, "hints": reason, "known_rows": reason}
         return replace(knowledge, reasons=reasons)
-    return replace(knowledge, hints=first_of_each_class(labels))
+    rows = shuffled(torch.arange(len(labels)), seed, "known rows")[: len(labels) // 2]
+    return replace(
+        knowledge,
+        hints=first_of_each_class(labels),
+        known_rows=Hints(rows, labels[rows]),
+    )
 
 
 def first_of_each_class(labels: Tensor) -> Hints:

@@ -77,16 +77,14 @@ class _Stage:
     def scene(self, folder: RunFolder, weights: Path | None) -> Scene:
         """Return the scene."""
         shown = self._shown()
-        batches = {one.step: self._owner.batch(one.step) for one in shown}
-        inputs = [batches[one.step] for one in shown if one in self._attacked]
-        targets = _together([as_known(self._truth, *each) for each in inputs])
-        labels = joined([batches[one.step][1] for one in shown])
+        targets = _together([self._known(one) for one in self._attacked])
+        labels = joined([self._owner.true_labels(one.step) for one in shown])
         judge = scoring.Judge(self._truth, targets.images, targets.labels, weights)
         knowledge = self._knowledge(targets)
         return Scene(
             options=self._options,
             view=self._view(shown),
-            knowledge=give_hints(knowledge, labels),
+            knowledge=give_hints(knowledge, labels, seed=self._options.seed),
             judge=judge,
             labels=labels,
             exhibits=make_exhibits(folder.images, judge),
@@ -132,7 +130,12 @@ class _Stage:
             known, pairs = self._from_recording()
         owner = self._owner
         public = public_knowledge(
-            owner.experiment, owner.contract, known, targets, seed=self._options.seed
+            owner.experiment,
+            owner.contract,
+            known,
+            targets,
+            sent_labels=joined([owner.batch(one.step)[1] for one in self._attacked]),
+            seed=self._options.seed,
         )
         reason = f"{owner.path} holds no trained side of this owner"
         reasons = {**public.reasons, "client": reason}
@@ -162,19 +165,23 @@ class _Stage:
         )
         return known, pairs
 
+    def _known(self, one: RecordedStep) -> Known:
+        """Return the samples of a step, with their true labels."""
+        inputs, _ = self._owner.batch(one.step)
+        return as_known(self._truth, inputs, self._owner.true_labels(one.step))
+
     def _known_codes(
         self, one: RecordedStep, at: Tensor
     ) -> tuple[Known, Tensor, Tensor]:
         """Return some samples of a step, their codes and their activations."""
-        inputs, labels = self._owner.batch(one.step)
+        whole = self._known(one)
         code = read_code(self._owner.read(one.places[0]).request, self._owner.wire)  # type: ignore[arg-type]
         codes = readable(self._owner.wire.codec, code)
         activations = codes
         if self._client is not None:
             with torch.no_grad():
-                activations = self._client.activate(inputs)
-        whole = as_known(self._truth, inputs, labels)
-        mine = Known(whole.images[at], _rows_of(labels, at), inputs)
+                activations = self._client.activate(whole.inputs)
+        mine = Known(whole.images[at], _rows_of(whole.labels, at), whole.inputs)
         return mine, codes[at], activations[at]
 
     def _from_test(self) -> tuple[LabelledImages, Pairs]:

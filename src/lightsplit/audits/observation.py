@@ -80,15 +80,16 @@ def _train(victim: Victim, samples: int, seed: int) -> Any:
     held = victim.job.held[victim.client]
     size = min(victim.job.experiment.training.batch_size, len(held))
     rows = shuffled(held, seed, "steps")[: max(samples, size)]
+    drawn = victim.job.shares[victim.client].samples  # the labels that it trains on
     labels = []
     for batch in torch.split(rows[: len(rows) // size * size], size):
-        inputs, truth = victim.job.dataset.train.batch(batch)
+        inputs, told = drawn.batch(batch)
         if isinstance(victim.actor, OnceClient):  # its steps name samples
             numbers = (batch[:, None] == held[None, :]).int().argmax(1)
-            victim.actor.recall_step(numbers, truth)
+            victim.actor.recall_step(numbers, told)
         else:
-            victim.actor.step(inputs, truth)
-        labels.append(truth)
+            victim.actor.step(inputs, told)
+        labels.append(victim.job.dataset.train.batch(batch)[1])
     return joined(labels)
 
 

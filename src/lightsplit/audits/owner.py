@@ -70,8 +70,12 @@ class Owner:
         return self.data.batches(self.index)
 
     def batch(self, step: int) -> tuple[Any, Any]:
-        """Return the inputs and labels whose code was sent in ``step``."""
+        """Return the inputs whose code was sent in ``step``, and labels as trained."""
         return poisoned(self.experiment, self.batches, self.index).batch(step)
+
+    def true_labels(self, step: int) -> Any:
+        """Return the true labels of ``step``; a client may train on drawn ones."""
+        return self.data.train.batch(self.batches.rows(step))[1]
 
     def read(self, place: tape.Place) -> Exchange:
         """Return an exchange of the recording."""

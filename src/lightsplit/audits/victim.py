@@ -41,12 +41,21 @@ class Known(LabelledImages):
 
 @dataclass(frozen=True, eq=False)
 class Victim:
-    """A trained run with the client under attack, its images and those of others."""
+    """A trained run with the client under attack, its images and those of others.
+
+    Attributes:
+        job: the run.
+        client: which client is under attack.
+        targets: its images that are to be reconstructed.
+        others: samples that an attacker may know.
+        rows: the targets' places in the training set.
+    """
 
     job: Job
     client: int
     targets: Known
     others: SampleSet
+    rows: Tensor
 
     @property
     def truth(self) -> Truth:
@@ -113,7 +122,16 @@ def choose_victim(
     train = job.dataset.train
     others = job.dataset.test if others_from == "test" else _others(job, client, seed)
     truth = job.experiment.make_task().find_truth()
-    return Victim(job, client, as_known(truth, *train.batch(mine)), others)
+    return Victim(job, client, as_known(truth, *train.batch(mine)), others, mine)
+
+
+def true_labels(victim: Victim, step: int) -> Any:
+    """Return the true labels of the victim's batch of ``step``.
+
+    A client that draws its labels before training trains on other ones.
+    """
+    rows = victim.job.shares[victim.client].rows(step)
+    return victim.job.dataset.train.batch(rows)[1]
 
 
 def as_known(truth: Truth, inputs: Any, labels: Any) -> Known:

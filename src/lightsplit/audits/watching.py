@@ -19,7 +19,7 @@ from torch import Tensor
 
 from lightsplit.attacks import Exchange, Observes
 from lightsplit.audits.attacking import title
-from lightsplit.audits.victim import Victim
+from lightsplit.audits.victim import Victim, true_labels
 from lightsplit.metrics import evaluate
 from lightsplit.protocol import CodeGradient, Reply, Request
 from lightsplit.results import atomic
@@ -43,7 +43,7 @@ class Trajectory:
         if not self._every or (step + 1) % self._every:
             return
         batches = self._victim.job.trainer.batches[self._victim.client]
-        inputs, labels = batches.batch(step)
+        inputs, _ = batches.batch(step)
         images = self._victim.truth.samples(inputs)
         guess = attack.guess()
         line: Line = {"step": step + 1, "images": len(images)}
@@ -51,7 +51,9 @@ class Trajectory:
             values = evaluate(guess.images.cpu(), images, metrics=METRICS)
             line |= {name: float(each.mean()) for name, each in values.items()}
         if guess.labels is not None:
-            line["label_accuracy"] = _share_of_equal(guess.labels.cpu(), labels)
+            line["label_accuracy"] = _share_of_equal(
+                guess.labels.cpu(), true_labels(self._victim, step)
+            )
         self.add(title(attack), line)
 
     def add(self, name: str, *lines: Line) -> None:

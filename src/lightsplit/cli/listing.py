@@ -18,6 +18,7 @@ from lightsplit.models import CUTS, MODELS
 from lightsplit.objectives import OBJECTIVES
 from lightsplit.part_facts import PartFacts
 from lightsplit.part_options import Value, known_options, write_part
+from lightsplit.protections import LABEL_PROTECTIONS
 from lightsplit.registry import Registry, unknown_name
 from lightsplit.sweeps import catalogue, read_sweep
 from lightsplit.tasks import TASKS, make_task
@@ -31,6 +32,7 @@ KINDS: dict[str, Registry[Any]] = {
     "output-codecs": OUTPUT_CODECS,
     "augmentations": AUGMENTATIONS,
     "objectives": OBJECTIVES,
+    "label-protections": LABEL_PROTECTIONS,
     "formats": FORMATS,
     "roundings": ROUNDINGS,
     "attacks": ATTACKS,

@@ -137,6 +137,13 @@ def _options() -> Iterator[inspect.Parameter]:
     text = "within-class compaction (the paper's λ); short for --objective wcc:λ"
     yield _option("wcc", float, text, "Objectives")
     text = (
+        "what clients do so that messages tell less about labels: "
+        "NAME[:option=value,…]; repeat"
+    )
+    yield _option("protect_labels", list[str], text, "Labels")
+    text = "differential privacy ε of each label; short for --protect-labels label-dp"
+    yield _option("label_dp", float, text, "Labels")
+    text = (
         "detector that watches the clients: NAME or NAME:option=value,…; repeat it or "
         "separate names by commas; only the first detector acts"
     )

@@ -128,6 +128,8 @@ def certificate_text(certificate: dict[str, Any]) -> str:
     """Return what the certificate of a code promises, in one sentence."""
     bits, times = certificate["bits_per_code"], certificate["releases"]
     text = f"at most {bits:,} bits x {times} releases about a sample"
+    if certificate.get("label_epsilon") is not None:
+        text += f"; labels with ε = {certificate['label_epsilon']:g}"
     if "distinct_codes" not in certificate:
         return text
     found, count = certificate["distinct_codes"], certificate["samples"]

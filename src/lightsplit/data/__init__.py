@@ -23,6 +23,7 @@ from lightsplit.data.loader import LoaderBatches
 from lightsplit.data.own import OwnSamples, as_dataset
 from lightsplit.data.partition import label_histogram, partition
 from lightsplit.data.pooling import pooled_halves
+from lightsplit.data.shifted_labels import ShiftedLabels
 
 __all__ = [
     "AUGMENTATIONS",
@@ -38,6 +39,7 @@ __all__ = [
     "OwnSamples",
     "SampleSet",
     "Samples",
+    "ShiftedLabels",
     "StepBatches",
     "TableForm",
     "TextForm",

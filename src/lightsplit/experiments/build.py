@@ -7,7 +7,7 @@ from torch import Tensor
 
 from lightsplit.backdoors import FeatureSpaceHijacker
 from lightsplit.codecs import Codec, OutputCodec
-from lightsplit.data import Dataset, label_histogram, partition
+from lightsplit.data import Batches, Dataset, label_histogram, partition
 from lightsplit.experiments import pieces
 from lightsplit.experiments.backdoors import make_guard, poisoned
 from lightsplit.experiments.config import Experiment
@@ -33,6 +33,7 @@ class Job:
     output_codec: OutputCodec | None
     dataset: Dataset
     held: list[Tensor]  # indices of the training samples of each client
+    shares: list[Batches]  # what each client trains on, before any poison
     hijacker: FeatureSpaceHijacker | None = None
 
     @property
@@ -112,6 +113,7 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
         output_codec,
         dataset,
         indices,
+        batches,
         hijacker,
     )
 

@@ -4,6 +4,7 @@
     distinct codes M of N samples  no attack that sees one code per sample can name
                                    more than M of the N
     conditional entropy            bits that a code says beyond the label, at most
+    ε of the labels                where clients draw their labels before training
 
 M and the entropy are measured on test samples, with the codes of the trained run. They
 speak of these data on average, not of the worst case.
@@ -18,6 +19,7 @@ from torch import Tensor
 from lightsplit.codecs import Code, Codec, FewBits
 from lightsplit.data import SampleSet
 from lightsplit.experiments.config import Experiment
+from lightsplit.experiments.label_protections import label_promise
 from lightsplit.objectives.bits import binary_entropy
 from lightsplit.protocol import Wire
 from lightsplit.runtime import Client
@@ -29,9 +31,11 @@ ABOUT = (
     "whatever attack it makes; distinct codes and entropy are those of the samples "
     "counted here, on average"
 )
-NOT_ABOUT = (
-    "labels, which outputs and their gradients give away; gradients of the codes; a "
-    "head that is handed on; the worst case of a single sample"
+LABELS = "labels, which outputs and their gradients give away"
+DRAWN_LABELS = "labels beyond their own ε"
+REST = (
+    "gradients of the codes; a head that is handed on; the worst case of a single "
+    "sample"
 )
 
 
@@ -51,13 +55,16 @@ def promised(experiment: Experiment, bits: int) -> dict[str, Any]:
     """
     times = 1 if experiment.sends_once else experiment.training.epochs
     releases = times if bits else 0
+    labels = label_promise(experiment)
+    left = LABELS if labels["label_epsilon"] is None else DRAWN_LABELS
     return {
         "bits_per_code": bits,
         "releases": releases,
         "bits_per_sample": bits * releases,
         "epsilon": None,
+        **labels,
         "about": ABOUT,
-        "not_about": NOT_ABOUT,
+        "not_about": f"{left}; {REST}",
     }
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from lightsplit.backdoors import TRIGGERS, check_company
 from lightsplit.errors import ConfigError
+from lightsplit.experiments.label_protections import check_protections
 from lightsplit.experiments.recipes import make_recipe
 
 if TYPE_CHECKING:
@@ -175,4 +176,5 @@ CHECKS: "tuple[Callable[[Experiment], None], ...]" = (
     _check_silence,
     _check_gradients,
     _check_release,
+    check_protections,
 )

@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 from torch import nn
 
-from lightsplit.data import Batches, Dataset
+from lightsplit.data import Batches, Dataset, SampleSet
 from lightsplit.errors import ConfigError, DataError
 from lightsplit.experiments import pieces
 from lightsplit.experiments.build import split_data
@@ -19,6 +19,11 @@ from lightsplit.runtime import Secret
 
 class ClientData(Protocol):
     """What a client trains and tests on."""
+
+    @property
+    def train(self) -> SampleSet:
+        """The samples that batches are made of, with their true labels."""
+        ...
 
     @property
     def test(self) -> pieces.TestBatches:
@@ -85,15 +90,15 @@ class OwnData:
                 "add samples, or agree on a smaller batch_size with the server"
             )
         self._experiment = experiment
-        self._dataset = dataset
+        self.train = dataset.train
         self._secret = secret
         self.test = pieces.TestBatches(dataset.test, EVALUATION_BATCH)
 
     def batches(self, index: int) -> Batches:
         """Return the training batches of the client with this index."""
-        rows = torch.arange(len(self._dataset.train))
+        rows = torch.arange(len(self.train))
         return pieces.make_batches(
-            self._experiment, self._dataset.train, rows, index, secret=self._secret
+            self._experiment, self.train, rows, index, secret=self._secret
         )
 
     def steps_of(self, _index: int) -> int | None:
@@ -122,6 +127,7 @@ class DividedData:
             pieces.make_batches(experiment, dataset.train, held, index, secret=secret)
             for index, held in enumerate(split_data(experiment, dataset))
         ]
+        self.train = dataset.train
         self.test = pieces.TestBatches(dataset.test, EVALUATION_BATCH)
 
     def batches(self, index: int) -> Batches:

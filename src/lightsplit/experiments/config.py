@@ -63,6 +63,7 @@ class Experiment:
     server: ServerTable
     augment: dict[str, Options] = field(default_factory=dict)
     objective: dict[str, ObjectiveTable] = field(default_factory=dict)
+    protect_labels: dict[str, Options] = field(default_factory=dict)
     detector: dict[str, Options] = field(default_factory=dict)
     backdoor: BackdoorTable | None = None
     inspector: dict[str, Options] = field(default_factory=dict)
@@ -146,6 +147,7 @@ def make_experiment(tables: Mapping[str, Any]) -> Experiment:
         codec=_part("codec", tables, DEFAULT_CODEC),
         output_codec=_part("output_codec", tables, "raw"),
         objective=_objectives(tables),
+        protect_labels=_options("protect_labels", tables),
         detector=_options("detector", tables),
         augment=_options("augment", tables),
         inspector=_options("inspector", tables),

@@ -5,6 +5,8 @@ option appears in them without a change here.
 """
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from lightsplit.experiments import parts
 from lightsplit.experiments.config import Experiment
@@ -33,6 +35,7 @@ def method(experiment: Experiment) -> str:
     """Return the codec, the objectives and the wire settings."""
     words = [parts.label("codec", experiment.codec.name, experiment.codec.options)]
     words += [_objective(name, term) for name, term in experiment.objective.items()]
+    words += [_protection(*one) for one in experiment.protect_labels.items()]
     words += _release(experiment)
     return " ".join([*words, *_wire(experiment)])
 
@@ -47,6 +50,10 @@ def _objective(name: str, term: ObjectiveTable) -> str:
     """Return an objective with its weight right behind its name."""
     first, *others = parts.label("objective", name, term.options).split(" ")
     return " ".join([f"{first}={parts.number_text(term.weight)}", *others])
+
+
+def _protection(name: str, options: Mapping[str, Any]) -> str:
+    return parts.label("protect_labels", name, options)
 
 
 def slug(experiment: Experiment) -> str:

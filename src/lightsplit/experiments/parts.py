@@ -16,6 +16,7 @@ from lightsplit.data import AUGMENTATIONS
 from lightsplit.errors import ConfigError
 from lightsplit.objectives import OBJECTIVES
 from lightsplit.part_options import check_options, known_options
+from lightsplit.protections import LABEL_PROTECTIONS
 from lightsplit.registry import Registry
 
 Options = dict[str, Any]
@@ -24,6 +25,7 @@ GIVEN: dict[str, frozenset[str]] = {
     "codec": frozenset({"shape", "seed"}),
     "output_codec": frozenset({"shape", "seed", "classes"}),
     "objective": frozenset({"codec", "classes"}),
+    "protect_labels": frozenset({"classes"}),
     "detector": frozenset({"clients"}),
     "augment": frozenset(),
     "inspector": frozenset({"head", "classes", "seed", "client"}),
@@ -33,6 +35,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
     "codec": CODECS,
     "output_codec": OUTPUT_CODECS,
     "objective": OBJECTIVES,
+    "protect_labels": LABEL_PROTECTIONS,
     "detector": DETECTORS,
     "augment": AUGMENTATIONS,
     "inspector": INSPECTORS,

@@ -28,6 +28,10 @@ from lightsplit.data import (
 from lightsplit.errors import ConfigError, DataError
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.cuts import Cuts, make_formats
+from lightsplit.experiments.label_protections import (
+    make_protections,
+    with_drawn_labels,
+)
 from lightsplit.experiments.own_secret import ClientSecrets
 from lightsplit.experiments.recipes import make_precision, make_recipe
 from lightsplit.experiments.weights import load_weights
@@ -213,6 +217,7 @@ def make_client(
         hand_off=make_hand_off(experiment, side, start=secrets.start),
         forward_only=experiment.split.gradients == "none",
         recipe=make_recipe(experiment.training),
+        protections=make_protections(experiment),
     )
 
 
@@ -237,8 +242,12 @@ def make_batches(
     *,
     secret: Secret | None = None,
 ) -> Batches:
-    """Return the batches of the client that holds ``indices``, in a secret order."""
-    seed = experiment.seed if secret is None else secret.value
+    """Return the batches of the client that holds ``indices``, in a secret order.
+
+    The labels are those that the client trains on.
+    """
+    secret = secret or Secret(experiment.seed)
+    samples, seed = with_drawn_labels(experiment, samples, secret), secret.value
     size = experiment.training.batch_size
     augment = make_augmentations(experiment)
     return Batches(samples, indices, size, seed=seed, client=client, augment=augment)

@@ -1,8 +1,8 @@
 """The tables of an experiment file, each a frozen and validated object.
 
     [task] [split] [codec] [output_codec] [wire] [training] [owners] [guard] [backdoor]
-    [server] [augment.NAME] [objective.NAME] [detector.NAME] [inspector.NAME]
-    [attack.NAME]
+    [server] [augment.NAME] [objective.NAME] [protect_labels.NAME] [detector.NAME]
+    [inspector.NAME] [attack.NAME]
 
 The descriptions here are the help texts of the command line, so each setting is
 described once. A setting that was not given is absent. The constructor of a codec, an

@@ -170,7 +170,10 @@ def _line(group: Group, groups: list[Group]) -> dict[str, Any]:
 
 def _certificate(record: dict[str, Any]) -> dict[str, Any]:
     """Return what can be said of a run's codes without an attack."""
-    names = ("bits_per_sample", "reidentification_bound", "conditional_entropy")
+    names = (
+        *("bits_per_sample", "reidentification_bound", "conditional_entropy"),
+        "label_epsilon",
+    )
     given = record.get("certificate") or {}
     return {name: given.get(name) for name in names}
 

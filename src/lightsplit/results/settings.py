@@ -20,11 +20,13 @@ SHORT_NAMES = {
     "output_codec.size": "output_size",
     "wire.preset": "wire",
     "objective.wcc.weight": "wcc",
+    "protect_labels.label-dp.epsilon": "label_dp",
     "guard.every": "detect_every",
 }
 NAMED = (
     "augment",
     "objective",
+    "protect_labels",
     "detector",
     "inspector",
     "attack",

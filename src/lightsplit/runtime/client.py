@@ -8,6 +8,8 @@ The model's forward and backward talk to the server (``client_model``). Objectiv
 added to the loss here; the server's messages do not depend on them.
 """
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,8 +21,9 @@ from lightsplit.errors import ConfigError
 from lightsplit.formats import WireFormats
 from lightsplit.nesting import batch_size, map_tensors, to_device
 from lightsplit.objectives import ClientView
+from lightsplit.protections import LabelProtection, protected
 from lightsplit.protocol import Wire
-from lightsplit.runtime.client_model import ClientModel, Encoded
+from lightsplit.runtime.client_model import ClientModel, Encoded, Protect
 from lightsplit.runtime.hand_off import HandOff
 from lightsplit.runtime.inspector import Inspector
 from lightsplit.runtime.recipe import Pace, Recipe
@@ -49,6 +52,8 @@ class Client:
         inspector: looks at the gradients that the server sends back.
         forward_only: whether no gradient is sent; must be the server's.
         recipe: how gradients become updates; must be the server's.
+        protections: change the output gradients that are sent, so that they tell less
+            about labels.
 
     Attributes:
         model: this client's half as a module.
@@ -72,6 +77,7 @@ class Client:
         inspector: Inspector | None = None,
         forward_only: bool = False,
         recipe: Recipe | None = None,
+        protections: Sequence[LabelProtection] = (),
     ) -> None:
         if side.optimizer is None and side.is_trainable:
             raise ConfigError(
@@ -92,6 +98,7 @@ class Client:
         self.hand_off = hand_off or HandOff(side)
         self.inspector = inspector
         self.recipe = recipe or Recipe()
+        self.protections = tuple(one for one in protections if one.protects_gradients)
         self.pace: Pace | None = None
         self.objective_values: dict[str, float] = {}
         self.last_turn: TurnReport | None = None
@@ -229,10 +236,18 @@ class Client:
         if not self.side.has_tail:
             encoded, loss = self.model.run(inputs, labels, watch)
             return encoded, None, loss
-        encoded, output = self.model.run(inputs, watch=watch)
+        encoded, output = self.model.run(
+            inputs, watch=watch, protect=self._protect(labels)
+        )
         with self.model.seeded("loss"):
             loss = self.loss(output, labels)
         return encoded, map_tensors(Tensor.detach, output), loss
+
+    def _protect(self, labels: Any) -> Protect | None:
+        """Return what changes the output gradient before it is sent, if anything."""
+        if not self.protections:
+            return None
+        return partial(protected, self.protections, labels)
 
     def _with_objectives(self, loss: Tensor, view: ClientView, step: int) -> Tensor:
         total = loss

@@ -68,6 +68,7 @@ class Passed(NamedTuple):
 
 Companions = tuple[Tensor, ...]
 Watch = Callable[[Encoded], Code]
+Protect = Callable[[Tensor], Tensor]
 
 
 class ClientModel(nn.Module):
@@ -138,7 +139,11 @@ class ClientModel(nn.Module):
         return self.predict(inputs)
 
     def run(
-        self, inputs: Any, labels: Tensor | None = None, watch: Watch | None = None
+        self,
+        inputs: Any,
+        labels: Tensor | None = None,
+        watch: Watch | None = None,
+        protect: Protect | None = None,
     ) -> Passed:
         """Take a training batch forward.
 
@@ -146,6 +151,7 @@ class ClientModel(nn.Module):
             inputs: of the head.
             labels: in vanilla training only.
             watch: returns the code to send, given what the encoder made.
+            protect: returns the output gradient to send in place of the true one.
         """
         self._check_labels(labels)
         watch = watch or _sent_as_it_is
@@ -158,7 +164,7 @@ class ClientModel(nn.Module):
 
         def exchange(activation: Tensor) -> Tensor:
             made.append(self.encode(activation))
-            received = self._exchanged(watch(made[0]), companions)
+            received = self._exchanged(watch(made[0]), companions, protect)
             tail.enter_context(self.seeded("tail"))
             return self.side.lift(received)
 
@@ -254,7 +260,9 @@ class ClientModel(nn.Module):
         latent, code = self.side.codec.encoder.coded(activation)
         return Encoded(activation, latent, code, self.side.disturb(code))
 
-    def _exchanged(self, code: Code, companions: Companions) -> Code:
+    def _exchanged(
+        self, code: Code, companions: Companions, protect: Protect | None
+    ) -> Code:
         """Return what comes back for a code: the code itself if nothing is sent."""
         if not self.side.codec.is_sent:
             return code
@@ -263,7 +271,7 @@ class ClientModel(nn.Module):
             request = self.wire.write_code(at, code, companions=companions)
             return self.wire.read_output(as_output(self.ask(request)))
         values, side = _with_gradient(code.values), code.side
-        received = _OutputOfServer.apply(self, companions, values, *side)  # type: ignore[no-untyped-call]
+        received = _OutputOfServer.apply(self, companions, protect, values, *side)  # type: ignore[no-untyped-call]
         return Code(received[0], received[1:])
 
     def _ask_loss(
@@ -294,6 +302,7 @@ class _OutputOfServer(torch.autograd.Function):
         ctx: Any,
         model: ClientModel,
         companions: Companions,
+        protect: Protect | None,
         values: Tensor,
         *side: Tensor,
     ) -> tuple[Tensor, ...]:
@@ -301,7 +310,7 @@ class _OutputOfServer(torch.autograd.Function):
         code = Code(values, side)
         reply = model.ask(model.wire.write_code(at, code, companions=companions))
         output = model.wire.read_output(as_output(reply))
-        ctx.model, ctx.at = model, at
+        ctx.model, ctx.at, ctx.protect = model, at, protect
         ctx.save_for_backward(values)
         # A new tensor: autograd enters in it where it came from, and a message must
         # not belong to a graph.
@@ -315,11 +324,14 @@ class _OutputOfServer(torch.autograd.Function):
         del side
         (values,) = ctx.saved_tensors
         model = ctx.model
+        if ctx.protect is not None:
+            with model.seeded("label protection", ctx.at.step):
+                gradient = ctx.protect(gradient)
         request = model.wire.write_output_gradient(ctx.at, gradient.contiguous())
         reply = _as_gradient(model.ask(request))
         model.steps += 1
         back = model.wire.read_code_gradient(reply, values)
-        return (None, None, back, *[None] * (len(ctx.needs_input_grad) - 3))
+        return (None, None, None, back, *[None] * (len(ctx.needs_input_grad) - 4))
 
 
 class _LossOfServer(torch.autograd.Function):

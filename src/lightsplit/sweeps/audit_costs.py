@@ -7,19 +7,21 @@ codec is small beside that of the attacker's networks. The class of an attack st
 many steps it learns from.
 """
 
+import copy
 import time
 from functools import lru_cache, partial
 from typing import cast
 
 import torch
 
-from lightsplit.attacks import Exchange, Knowledge, LabelledImages, Observes
+from lightsplit.attacks import Exchange, Knowledge, LabelledImages, Linked, Observes
 from lightsplit.audits import AuditOptions
 from lightsplit.audits.attacking import prepare
+from lightsplit.audits.gathering import TrueClient
 from lightsplit.audits.plan import Planned, expected
 from lightsplit.audits.setup import fresh_head, server_setup
 from lightsplit.experiments import Experiment, make_experiment, pieces
-from lightsplit.experiments.cuts import Cuts, make_cuts
+from lightsplit.experiments.cuts import Cuts, make_cuts, make_formats
 from lightsplit.protocol import Reply, Request
 from lightsplit.runtime import Client
 from lightsplit.transports import Send, through
@@ -63,6 +65,7 @@ def _seconds_per_sample(experiment: Experiment, planned: Planned) -> float:
         auxiliary=batch,
         architecture=partial(fresh_head, experiment, 0),
         setup=server_setup(experiment, cuts.contract, 0),
+        linked=_linked(experiment, cuts),
     )
     attack = cast(Observes, prepare(planned, known, AuditOptions()))
     client = _watched(experiment, cuts, attack)
@@ -72,6 +75,23 @@ def _seconds_per_sample(experiment: Experiment, planned: Planned) -> float:
         client.step(batch.images, batch.labels)
         times.append(time.perf_counter() - began)
     return min(times) / _BATCH
+
+
+def _linked(experiment: Experiment, cuts: Cuts) -> Linked:
+    """Return a victim that sends all its images in every step."""
+    client = TrueClient(
+        cuts.parts.head,
+        cuts.codec,
+        make_formats(experiment),
+        as_inputs=experiment.make_task().find_truth().inputs,
+    )
+    return Linked(
+        steps_per_pass=1,
+        passes=_REPEATS,
+        images=_BATCH,
+        targets_of=lambda _step: torch.arange(_BATCH),
+        client_now=lambda: copy.deepcopy(client).train(),
+    )
 
 
 def _watched(experiment: Experiment, cuts: Cuts, attack: Observes) -> Client:

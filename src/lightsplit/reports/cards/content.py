@@ -155,6 +155,7 @@ def _certificate(record: dict[str, Any]) -> Section:
     rows.append(
         ("differential privacy", "none" if epsilon is None else f"ε = {epsilon}")
     )
+    rows += _label_privacy(known)
     return Section(
         heading,
         [
@@ -163,6 +164,16 @@ def _certificate(record: dict[str, Any]) -> Section:
         ],
         rows=rows,
     )
+
+
+def _label_privacy(certificate: dict[str, Any]) -> list[tuple[str, ...]]:
+    epsilon, bound = (certificate.get(f"label_{name}") for name in ("epsilon", "bound"))
+    if epsilon is None:
+        return []
+    return [
+        ("differential privacy of each label", f"ε = {epsilon:g}"),
+        ("labels that can be guessed right from the labels alone", f"{bound:.1%}"),
+    ]
 
 
 def _unprotected(run: Run) -> Section:
