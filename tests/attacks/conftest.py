@@ -241,7 +241,7 @@ class InTraining:
         side = self.job.trainer.clients[0].side
         side.set_training(False)
         with torch.no_grad():
-            code = side.encode(self.targets.images)
+            code = side.codec.pack(side.encode(self.targets.images))
         request = self._shown(CodeMessage(0, 0, code, is_training=False))
         reply = OutputMessage(0, 0, Code(torch.zeros(TARGETS, 1)))
         setup = self.knowledge.setup

@@ -30,11 +30,15 @@ def begin(in_training):
             head = run.job.trainer.clients[0].side.modules["head"]
             head.load_state_dict(drawn.head.state_dict())
         run.knowledge = replace(
-            run.knowledge, first_client=partial(first_client, run.job, 0)
+            run.knowledge, first_client=partial(first_client, *terms(run), 0)
         )
         return run
 
     return make
+
+
+def terms(run):
+    return run.job.experiment, run.job.contract
 
 
 def error(run, attack=FirstWeights, **options):
@@ -66,12 +70,11 @@ def test_the_option_shows_the_same_without_a_client_that_has_a_secret(begin):
 
 def test_weights_from_a_file_are_no_secret(begin, tmp_path):
     run = begin()
-    public = first_client(run.job, 0, False)
+    public = first_client(*terms(run), 0, False)
     file = tmp_path / "weights.safetensors"
     tensors.save(file, pieces.load_parts(run.job.experiment).whole.state_dict())
     experiment = run.job.experiment.changed(task={"weights": str(file)})
-    job = replace(run.job, experiment=experiment)
-    loaded = first_client(job, 0, True)
+    loaded = first_client(experiment, run.job.contract, 0, True)
     for name, tensor in public.head.state_dict().items():
         assert torch.equal(tensor, loaded.head.state_dict()[name])
 

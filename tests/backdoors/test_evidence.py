@@ -138,7 +138,8 @@ def test_a_collector_continues_from_its_state(server):
 def test_a_code_with_places_is_laid_out_as_an_activation(server):
     topk = CODECS.create("topk", shape=(8,), ratio=4)
     mod = collector(server, "code", codec=topk)
-    sent = topk.encoder(torch.tensor([[0.0, 7, 0, 0, 0, 0, 5, 0]]))
+    kept = topk.encoder(torch.tensor([[0.0, 7, 0, 0, 0, 0, 5, 0]]))
+    sent = topk.pack(kept)
     mod(CodeMessage(0, 0, sent), lambda _: OutputMessage(0, 0, sent))
     mod(OutputGradient(0, 0, torch.zeros(1, 2)), server.handle)
     assert mod.window()[0].code.tolist() == [0, 7, 0, 0, 0, 0, 5, 0]

@@ -148,14 +148,26 @@ def test_a_sweep_a_report_and_a_comparison(task, run, tmp_path):
     assert "my_task" in (tmp_path / "report.html").read_text()
 
 
-def test_an_audit_needs_images(task, run, tmp_path):
-    run("train", "--task", task, *SMALL, "--epochs", 1, "--out", tmp_path / "run")
+def test_an_audit_needs_images_rows_or_tokens(run, tmp_path):
+    train = ("train", "--task", REGRESSION, *SMALL, "--epochs", 1)
+    run(*train, "--out", tmp_path / "run")
     before = (tmp_path / "run" / "record.json").read_bytes()
     said = run("audit", tmp_path / "run", code=1)
-    assert "are not images of shape (batch, channels, height, width)" in said
+    assert "are neither images, nor rows, nor tokens" in said
     assert said.count("\n") == 1
     assert (tmp_path / "run" / "record.json").read_bytes() == before
     assert not (tmp_path / "run" / "images").exists()
+
+
+def test_an_audit_of_rows(run, tmp_path):
+    run("train", "--task", CLASSES, *SMALL, "--epochs", 1, "--out", tmp_path / "run")
+    said = run(
+        "audit", tmp_path / "run", "--attack", "linear", "--attack", "label-kmeans"
+    )
+    assert "Warning" not in said
+    entries = {one["attack"]: one for one in record_of(tmp_path / "run")["audit"]}
+    assert entries["linear"]["metrics"].keys() >= {"r2", "row_mse", "reidentification"}
+    assert entries["label-kmeans"]["metrics"]
 
 
 def test_a_task_of_an_installed_module(tmp_path):

@@ -130,9 +130,9 @@ WRONG = {  # what Carol says first, what then, the code of the refusal, what it 
     "ready again": (None, lambda _c: Ready(2), "out-of-order", "Ready"),
     "an unknown message": (
         None,
-        lambda _c: b"\x82\x01\x00",  # field 16, which no message has
+        lambda _c: b"\x9a\x01\x00",  # field 19, which no message has
         "unknown-message",
-        "130",
+        "154",
     ),
     "an update": (None, lambda _c: b"\x72\x00", "out-of-order", "Updated"),
     "bytes that are no message": (

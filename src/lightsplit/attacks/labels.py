@@ -16,6 +16,7 @@ than two classes; the norm is scored one class against the rest. In vanilla topo
 server is given the labels, and there is no output gradient to attack.
 """
 
+import warnings
 from typing import Any, ClassVar
 
 import torch
@@ -66,6 +67,7 @@ class LabelKMeans(InfersLabels):
     def infer(self, view: ServerView, source: str) -> Tensor:
         """Return the cluster of every row; gradients are first made equally long."""
         cluster = require("sklearn.cluster", extra="audit")
+        exceptions = require("sklearn.exceptions", extra="audit")
         rows = label_rows(view, source)
         if len(rows) < self.classes:
             raise AuditError(
@@ -75,7 +77,9 @@ class LabelKMeans(InfersLabels):
         clusters = cluster.KMeans(
             self.classes, n_init=self.restarts, random_state=self.seed
         )
-        return torch.from_numpy(clusters.fit_predict(rows.numpy())).long()
+        with warnings.catch_warnings():  # fewer distinct rows than classes are no fault
+            warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
+            return torch.from_numpy(clusters.fit_predict(rows.numpy())).long()
 
     def score(self, view: ServerView, source: str, labels: Tensor) -> LabelScore:
         """Return the accuracy under the best naming of the clusters."""
