@@ -38,7 +38,7 @@ class Stream:
     """
 
     def __init__(self, channel: grpc.Channel, method: str) -> None:
-        self._channel = channel
+        self._to_server = channel
         self._frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._sender: threading.Thread | None = None
         self._is_sending = threading.Event()
@@ -79,7 +79,7 @@ class Stream:
         if not self._replies.add_callback(is_over.set):
             is_over.set()  # the call had ended before
         self.end()
-        self._channel.close()
+        self._to_server.close()
         is_over.wait(_CLOSING_SECONDS)
         self._is_sending.wait(_CLOSING_SECONDS)
         if self._sender is not None:
