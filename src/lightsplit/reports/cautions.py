@@ -63,9 +63,9 @@ def _pointless(groups: Sequence[Group]) -> Iterator[Caution]:
     if below:
         yield Caution(
             "No better than without the server",
-            f"{len(below)} settings reach no more than the clients reach alone, with "
-            "their head and one linear layer (codec none), which sends nothing and so "
-            "leaks nothing.",
+            f"Settings that reach no more than the clients reach alone: {len(below)}. "
+            "Alone means with their head and one linear layer (codec none), which "
+            "sends nothing and so leaks nothing.",
             tuple(below),
         )
 
