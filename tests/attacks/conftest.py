@@ -10,6 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from lightsplit.attacks import (
     ATTACKS,
+    ClientCopy,
     Exchange,
     Hints,
     Knowledge,
@@ -50,7 +51,7 @@ class Scene:
         return float((images - self.truth).square().mean())
 
 
-class TrueClient(nn.Module):
+class TrueClient(ClientCopy):
     """Images to codes as the server reads them."""
 
     def __init__(self, head, codec):
@@ -60,7 +61,10 @@ class TrueClient(nn.Module):
         self.codec = codec
 
     def forward(self, images):
-        return readable(self.codec, self.encoder(self.head(images)))
+        return readable(self.codec, self.encoder(self.activations(images)))
+
+    def activations(self, images):
+        return self.head(images)
 
 
 @cache

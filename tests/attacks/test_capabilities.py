@@ -22,15 +22,25 @@ DECODER = {"most_pairs", "steps", "most_steps", "width", "blocks", "lr", "thorou
 OPTIONS = {
     "decoder": DECODER,
     "exact-table": {"exemplar"},
+    "exploit": {"steps", "starts"},
     "first-weights": {"client_secret", "decoder"},
     "label-classifier": {"most_pairs"},
     "labelled-decoder": DECODER,
-    "refined-decoder": {*DECODER, "closer_steps", "near"},
+    "refined-decoder": {*DECODER, "closer_steps", "learnt_steps", "near", "tv"},
     "fora": {"lr", "critic_lr", "discrepancy", "penalty", "width"},
     "fora-reference": {"steps", "lr"},
+    "dlg": {"steps"},
+    "idlg": {"steps"},
+    "inverting-gradients": {"steps", "tv"},
+    "ginver": {"steps", "lr", "tv"},
+    "inverse-net": {"epochs", "lr"},
+    "pcat": {"lr", "late_start", "coupling", "closer_steps", "width"},
+    "rmle": {"steps", "lr", "tv", "l2"},
     "label-kmeans": {"restarts"},
     "linear": {"ridge"},
     "label-known": {"neighbours"},
+    "membership-clusters": {"restarts"},
+    "property-classifier": {"property", "most_pairs"},
     "prior-search": {"latent", "prior_steps", "steps", "trials"},
     "sdar": {
         *("simulator_lr", "decoder_lr", "simulator_weight", "decoder_weight"),
@@ -78,8 +88,10 @@ def test_abilities_combine(name, abilities):
 
 
 @pytest.mark.parametrize("name", ATTACKS.names())
-def test_every_attack_returns_images_or_labels(name):
-    assert {"reconstructs", "infers labels"} & set(capabilities(find_attack(name)))
+def test_every_attack_returns_images_or_labels_or_facts(name):
+    found = set(capabilities(find_attack(name)))
+    facts = {"infers membership", "infers a property"}
+    assert {"reconstructs", "infers labels", *facts} & found
 
 
 @pytest.mark.parametrize("name", ATTACKS.names())

@@ -1,5 +1,7 @@
 """The decoder trained on true pairs."""
 
+import re
+
 import pytest
 import torch
 from torch import nn
@@ -83,13 +85,25 @@ def test_it_trains_until_more_steps_do_not_help(scene):
     assert attack.notes[0].startswith("converged after")
 
 
-def test_a_thorough_one_compares_itself_with_a_decoder_of_twice_the_effort(scene):
+@pytest.mark.parametrize("name", ["decoder", "labelled-decoder"])
+def test_a_thorough_one_compares_itself_with_a_decoder_of_twice_the_effort(name, scene):
     made = scene("lightsplit-f", ratio=8)
-    plain, _ = decode(made, TINY)
-    attack, _ = decode(made, TINY, thorough=True)
-    assert attack.converged is False
-    assert "not converged: twice the width and steps" in attack.notes[1]
-    assert attack.parameters > plain.parameters
+    options = {"steps": 3, "most_steps": 3, "width": 4, "most_pairs": 100}
+    plain, attack = (
+        equip(ATTACKS.get(name), made.knowledge, thorough=thorough, **options)
+        for thorough in (False, True)
+    )
+    plain.train()
+    attack.train()
+    said = re.search(
+        r"converged: twice the width and steps \(([\d,]+) weights, 6 steps\) change "
+        r"\w+ on held-out pairs by ([+-][\d.]+)",
+        attack.notes[1],
+    )
+    assert int(said[1].replace(",", "")) > plain.parameters
+    gain = float(said[2])
+    assert attack.converged is (gain <= 0.01)
+    assert attack.notes[1].startswith("not ") is not attack.converged
 
 
 def test_only_the_full_budget_is_thorough_by_itself(scene):

@@ -18,7 +18,7 @@ LITTLE = {"steps": 60, "most_steps": 60, "width": 16, "most_pairs": 1_000}
 EFFORTS = {
     "decoder": LITTLE,
     "labelled-decoder": LITTLE,
-    "refined-decoder": {**LITTLE, "closer_steps": 40},
+    "refined-decoder": {**LITTLE, "closer_steps": 20, "learnt_steps": 20},
     "exact-table": {},
     "linear": {},
     "whitebox": {"steps": 40, "most_steps": 40},

@@ -91,11 +91,17 @@ def test_a_code_with_side_information_is_read_as_the_server_reads_it():
     assert torch.equal(kept, torch.tensor([[0.0, 3.0, -2.0, 0.0]]))
 
 
-def test_a_codec_that_mixes_samples_has_no_row_per_image():
-    codec = CODECS.create("raw", shape=(4,))
-    codec.__class__ = type("Mixing", (type(codec),), {"is_sample_wise": False})
-    with pytest.raises(AuditError, match="mixes samples"):
-        readable(codec, Code(torch.rand(2, 4)))
+@pytest.mark.parametrize("name", ["c3", "splitfc"])
+def test_a_code_of_a_batch_is_taken_apart_by_the_servers_own_decoder(name):
+    codec = CODECS.create(name, shape=(4, 3, 3))
+    code = codec.encoder(torch.rand(6, 4, 3, 3))
+    assert torch.equal(readable(codec, code), codec.decoder(code))
+
+
+def test_the_gradient_of_a_code_of_a_batch_has_no_row_per_image():
+    view = view_of(*training_step(torch.rand(2, 4)), codec="c3")
+    with pytest.raises(AuditError, match="no row of a code gradient"):
+        view.training_messages("code_gradient")
 
 
 def test_a_view_has_fields_for_the_servers_knowledge_only():

@@ -62,3 +62,20 @@ def test_hints_are_the_first_of_each_class():
     hints = first_of_each_class(torch.tensor([2, 0, 2, 5, 0]))
     assert hints.labels.tolist() == [0, 2, 5]
     assert hints.rows.tolist() == [1, 0, 3]
+
+
+@pytest.mark.parametrize("codec", ["c3", "splitfc"])
+def test_pairs_of_a_codec_that_mixes_samples_are_made_in_batches_of_the_run(
+    victim_of, codec
+):
+    victim = victim_of(codec=codec)
+    known = let_oracles_know(gather(victim, auxiliary=30, seed=0), victim)
+    size = victim.job.experiment.training.batch_size
+    head, made = victim.side.modules["head"].eval(), victim.side.codec
+    made.encoder.eval()
+    with torch.no_grad():
+        batches = torch.split(known.auxiliary.images, size)
+        lifted = [made.decoder(made.encoder(head(batch))) for batch in batches]
+    torch.testing.assert_close(known.pairs.codes, torch.cat(lifted))
+    view = observe(victim, training_samples=20, seed=0).view
+    assert view.codes.shape == (12, *made.shape)

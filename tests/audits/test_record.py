@@ -109,12 +109,17 @@ def test_a_ladder_names_its_attacks_that_have_not_converged():
         ({"budget": "full"}, False),
         ({"client": 1}, False),
         ({"seed": 1}, False),
+        ({"images": 65}, False),
+        ({"auxiliary": 2001}, False),
+        ({"auxiliary_from": "test"}, False),
+        ({"images": 64, "auxiliary": 2000}, True),  # the budget's own numbers
     ],
-    ids=["as-it-was", "other-options", "harder", "another-client", "another-seed"],
+    ids=str,
 )
 def test_an_audit_is_not_made_again_unless_something_else_is_asked(asked, is_there):
     names = ("mean-image", "class-mean", "all-black", "nearest-image", "linear")
-    record = {"audit": [entry(name) for name in names]}
+    before = AuditOptions(attacks=("linear",)).asked
+    record = {"audit": [{**entry(name), "asked": before} for name in names]}
     options = AuditOptions(**{"attacks": ("linear",), **asked})
     assert is_audited(record, options) is is_there
 
@@ -124,3 +129,11 @@ def test_a_run_that_sent_nothing_needs_no_audit():
     assert is_audited(record, AuditOptions(attacks=("linear",)))
     record = {"experiment": {"codec": {"name": "raw"}}}
     assert not is_audited(record, AuditOptions(attacks=("linear",)))
+
+
+def test_an_entry_of_an_earlier_version_is_known_by_its_number_of_images():
+    names = ("mean-image", "class-mean", "all-black", "nearest-image", "linear")
+    record = {"audit": [entry(name) for name in names]}
+    for images, is_there in ((None, True), (64, True), (100, False)):
+        options = AuditOptions(attacks=("linear",), images=images)
+        assert is_audited(record, options) is is_there

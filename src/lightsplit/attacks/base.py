@@ -15,12 +15,15 @@ from typing import Any, ClassVar, Literal, TypeVar, cast
 
 from lightsplit.attacks.knowledge import Knowledge
 from lightsplit.errors import AuditError
+from lightsplit.part_facts import PartFacts
 from lightsplit.part_options import Options
 from lightsplit.registry import Registry
 
 Budget = Literal["quick", "short", "full"]
 Progress = Callable[[int, int], None]  # steps done, steps in all
-Kind = Literal["trivial", "oracle", "unaided", "published", "labels"]  # in this order
+Kind = Literal[  # in this order
+    "trivial", "oracle", "unaided", "published", "labels", "facts"
+]
 
 
 def silent(_done: int, _total: int) -> None:
@@ -33,7 +36,7 @@ class Attack(ABC):
     Attributes:
         name: the registered name.
         kind: its purpose: a floor, a ceiling, what a server can do without anybody's
-            help, a published attack, or labels.
+            help, a published attack, labels, or facts about samples.
         forms: ``published`` (lift the code, then run the released pipeline) and
             ``adaptive`` (put the codec inside the attacker's own model); a single empty
             name where there is no choice.
@@ -42,6 +45,7 @@ class Attack(ABC):
         truths: the kinds of truth that it works on: ``image``, ``table``, ``text``.
         threat_model: who could do this, in a sentence.
         cost: the time or work it takes, in a few words.
+        facts: where it was published, what it assumes, and how close this is to it.
         options: the options that a user gave it; its label shows them.
         notes: remarks for a reader of the figures.
         converged: whether more effort of the same kind would hardly help; None where
@@ -56,6 +60,7 @@ class Attack(ABC):
     truths: ClassVar[tuple[str, ...]] = ("image",)
     threat_model: ClassVar[str]
     cost: ClassVar[str]
+    facts: ClassVar[PartFacts] = PartFacts(status="ours")
 
     def __init__(
         self, *, form: str = "", budget: Budget = "quick", seed: int = 0

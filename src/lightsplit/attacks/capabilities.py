@@ -3,6 +3,7 @@
     Observes       learns from every exchange while training goes on
     Reconstructs   returns an image for every code that came outside training
     InfersLabels   returns a label for every row of a message, or for every target
+    InfersFacts    tells yes from no: a member of the training set, a property
 
     class Mine(Reconstructs, InfersLabels): …      returns images and labels
 
@@ -106,10 +107,60 @@ class InfersLabels(Attack):
         """Return how well that fits the true labels, and what chance would give."""
 
 
+class Suspicion(NamedTuple):
+    """An attacker's belief about samples.
+
+    Attributes:
+        scores: higher for a likelier yes.
+        threshold: above which it says yes; None for half of all samples.
+        rows: the samples that these are about; None for all.
+    """
+
+    scores: Tensor
+    threshold: float | None = None
+    rows: Tensor | None = None
+
+
+class InfersFacts(Attack):
+    """An attack that tells yes from no for each sample.
+
+    Attributes:
+        fact: what it is about; the kind of its entries in a record.
+    """
+
+    fact: ClassVar[str]
+
+    @abstractmethod
+    def sources(self, view: ServerView) -> Sequence[str]:
+        """Return the messages that it reads."""
+
+    @abstractmethod
+    def suspect(self, view: ServerView, source: str) -> Suspicion:
+        """Return its belief about the samples of a source."""
+
+
+class InfersMembership(InfersFacts):
+    """An attack that tells which samples of a crowd were trained on."""
+
+    fact = "membership"
+
+
+class InfersProperty(InfersFacts):
+    """An attack that tells which of the targets have a property."""
+
+    fact = "property"
+
+    @abstractmethod
+    def holds(self, samples: Tensor) -> Tensor:
+        """Return whether samples have the property; the audit asks for the truth."""
+
+
 _NAMES: dict[type[Attack], str] = {
     Observes: "observes",
     Reconstructs: "reconstructs",
     InfersLabels: "infers labels",
+    InfersMembership: "infers membership",
+    InfersProperty: "infers a property",
 }
 
 

@@ -23,6 +23,7 @@ from lightsplit.attacks.decoder_training import (
 )
 from lightsplit.attacks.knowledge import Pairs
 from lightsplit.attacks.view import ServerView
+from lightsplit.part_facts import PartFacts
 from lightsplit.truths import KINDS
 
 MAY_GAIN = 0.01  # of the score by doubling width and steps
@@ -132,6 +133,11 @@ class DecoderAttack(TrainsDecoder):
     cost = (
         "1,000 to 4,000 steps (quick) or 4,000 to 64,000 (full); thorough, as full is "
         "by default: nine fold"
+    )
+    facts = PartFacts(
+        source="after He, Zhang, Lee, ACSAC 2019",
+        assumes="true codes of samples of the same kind",
+        status="adapted",
     )
 
     def __init__(self, *, pairs: Pairs, **options: Any) -> None:

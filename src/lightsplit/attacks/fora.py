@@ -28,6 +28,7 @@ from lightsplit.attacks.knowledge import LabelledImages, Setup
 from lightsplit.attacks.online import TrainedAlongside
 from lightsplit.attacks.steps import Seen
 from lightsplit.formats import AsReceived
+from lightsplit.part_facts import PartFacts
 
 RELEASED = Settings()
 
@@ -45,6 +46,11 @@ class FORA(TrainedAlongside):
     may_be_negative = True
     threat_model = "a server with unlabelled images of the victim's kind"
     cost = "an iteration per step; 0.3 TFLOP each on MobileNet with batches of 64"
+    facts = PartFacts(
+        source="Xu et al., CVPR 2024",
+        assumes="images of the same kind, without labels",
+        status="faithful",
+    )
 
     @classmethod
     def check_shapes(cls, activation: tuple[int, ...], image: tuple[int, ...]) -> None:

@@ -5,12 +5,15 @@ and no others: they are its threat model in code. A field that a run cannot offe
 None, and an attack that needs it does not run.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
 
+from lightsplit.attacks.crowd import Crowd
+from lightsplit.attacks.head_steps import HeadSteps
 from lightsplit.codecs import Codec
 from lightsplit.formats import WireFormats
 from lightsplit.protocol import Contract
@@ -54,6 +57,18 @@ class Pairs:
             activations=self.activations[rows],
             images=self.images[rows],
         )
+
+
+class ClientCopy(nn.Module, ABC):
+    """A client's head and encoder: samples to codes as the server reads them."""
+
+    @abstractmethod
+    def activations(self, samples: Tensor) -> Tensor:
+        """Return what the head makes of samples, before the encoder."""
+
+    @abstractmethod
+    def forward(self, samples: Tensor) -> Tensor:
+        """Return one readable code per sample."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +145,9 @@ class Knowledge:
         first_client: makes head and encoder, images to codes, with the weights that the
             run's seed gives; with True those of a client that draws from a secret, that
             is of no seed that the server knows.
+        head_steps: computes the gradients of the head's weights for steps of one target
+            each, as the next holder of a shared head can.
+        crowd: samples of which some were trained on, as they pass the server again.
         reasons: why a field is None, by the field's name.
     """
 
@@ -138,7 +156,7 @@ class Knowledge:
     auxiliary: LabelledImages | None = None
     pairs: Pairs | None = None
     architecture: Callable[[], nn.Module] | None = None
-    client: nn.Module | None = None
+    client: ClientCopy | None = None
     labels: Tensor | None = None
     hints: Hints | None = None
     known_rows: Hints | None = None
@@ -146,4 +164,6 @@ class Knowledge:
     setup: Setup | None = None
     first_client: Callable[[bool], nn.Module] | None = None
     linked: Linked | None = None
+    head_steps: Callable[[], HeadSteps] | None = None
+    crowd: Crowd | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)

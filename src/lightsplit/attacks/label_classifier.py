@@ -10,23 +10,18 @@ regularisation is the one that does best on a tenth of the labelled codes.
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 
 from lightsplit.attacks.base import ATTACKS, Kind, at_least
 from lightsplit.attacks.capabilities import TARGETS, InfersLabels
-from lightsplit.attacks.decoder_stems import Standardise
 from lightsplit.attacks.knowledge import LabelledImages, Pairs
 from lightsplit.attacks.label_scores import LabelScore, accuracy
-from lightsplit.attacks.linear import held_out_split
+from lightsplit.attacks.separator import Separator
 from lightsplit.attacks.view import ServerView
 from lightsplit.errors import AuditError
-from lightsplit.extras import require
 from lightsplit.truths import KINDS
 
-STRENGTHS = (1e-3, 1e-2, 1e-1)  # inverse regularisation of standardised values
 MOST_PAIRS = 5_000
-ITERATIONS = 200
 MESSAGE = "code"
 
 
@@ -58,7 +53,7 @@ class LabelClassifier(InfersLabels):
         at_least(self.name, 10, most_pairs=most_pairs)
         self.codes = pairs.codes[:most_pairs].flatten(1).float().cpu()
         self.labels = auxiliary.labels[:most_pairs].cpu()
-        self._model: tuple[Standardise, Any] | None = None
+        self._separator: Separator | None = None
 
     def sources(self, view: ServerView) -> Sequence[str]:
         """Return the targets' codes, and the codes of training steps if recorded."""
@@ -69,36 +64,15 @@ class LabelClassifier(InfersLabels):
         if source not in (TARGETS, MESSAGE):
             raise AuditError(f"label-classifier reads codes, got {source!r}")
         rows = view.codes if source == TARGETS else view.training_messages(source)
-        standardise, model = self._trained()
-        found = model.predict(standardise(rows.flatten(1).float().cpu()).numpy())
-        return torch.from_numpy(found).long()
+        return self._trained().labels_of(rows.flatten(1).float().cpu())
 
     def score(self, view: ServerView, source: str, labels: Tensor) -> LabelScore:
         """Return the share of labels that are right."""
         return accuracy(self.infer(view, source), labels, seed=self.seed)
 
-    def _trained(self) -> tuple[Standardise, Any]:
+    def _trained(self) -> Separator:
         """Return the classifier, trained when it is first asked for."""
-        if self._model is None:
-            standardise = Standardise(self.codes)
-            self._model = standardise, self._fit(standardise(self.codes))
+        if self._separator is None:
+            self._separator = Separator(self.codes, self.labels, seed=self.seed)
             self.notes.append(f"learnt from {len(self.codes):,} labelled codes")
-        return self._model
-
-    def _fit(self, codes: Tensor) -> Any:
-        fitting, held_out = held_out_split(len(codes), seed=self.seed)
-        if len(torch.unique(self.labels[fitting])) < 2:
-            raise AuditError("label-classifier needs codes of at least two classes")
-        best = max(
-            STRENGTHS,
-            key=lambda strength: self._train(
-                codes[fitting], self.labels[fitting], strength
-            ).score(codes[held_out].numpy(), self.labels[held_out].numpy()),
-        )
-        return self._train(codes, self.labels, best)
-
-    def _train(self, codes: Tensor, labels: Tensor, strength: float) -> Any:
-        linear_model = require("sklearn.linear_model", extra="audit")
-        return linear_model.LogisticRegression(
-            C=strength, max_iter=ITERATIONS, tol=1e-3, random_state=self.seed
-        ).fit(codes.numpy(), labels.numpy())
+        return self._separator

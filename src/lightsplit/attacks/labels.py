@@ -35,6 +35,7 @@ from lightsplit.attacks.label_scores import (
 from lightsplit.attacks.view import ServerView
 from lightsplit.errors import AuditError
 from lightsplit.extras import require
+from lightsplit.part_facts import PartFacts
 from lightsplit.truths import KINDS
 
 RESTARTS: dict[Budget, int] = {"quick": 4, "short": 10, "full": 20}
@@ -55,6 +56,11 @@ class LabelKMeans(InfersLabels):
     needs = ("classes",)
     threat_model = "a server that knows how many classes there are, and nothing else"
     cost = "k-means, 4 restarts (quick) or 20 (full); seconds"
+    facts = PartFacts(
+        source="Liu et al., TIFS 2024",
+        assumes="the number of classes",
+        status="adapted",
+    )
 
     def __init__(
         self, *, classes: int, restarts: int | None = None, **options: Any
@@ -66,20 +72,13 @@ class LabelKMeans(InfersLabels):
 
     def infer(self, view: ServerView, source: str) -> Tensor:
         """Return the cluster of every row; gradients are first made equally long."""
-        cluster = require("sklearn.cluster", extra="audit")
-        exceptions = require("sklearn.exceptions", extra="audit")
         rows = label_rows(view, source)
         if len(rows) < self.classes:
             raise AuditError(
                 f"expected at least {self.classes} rows of {source}, got {len(rows)}"
             )
         rows = normalize(rows) if source.endswith("gradient") else rows
-        clusters = cluster.KMeans(
-            self.classes, n_init=self.restarts, random_state=self.seed
-        )
-        with warnings.catch_warnings():  # fewer distinct rows than classes are no fault
-            warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
-            return torch.from_numpy(clusters.fit_predict(rows.numpy())).long()
+        return cluster_rows(rows, self.classes, restarts=self.restarts, seed=self.seed)
 
     def score(self, view: ServerView, source: str, labels: Tensor) -> LabelScore:
         """Return the accuracy under the best naming of the clusters."""
@@ -97,6 +96,11 @@ class LabelHint(InfersLabels):
     needs = ("hints",)
     threat_model = "a server that knows the label of one recorded sample of each class"
     cost = "one product of rows and hints; none to speak of"
+    facts = PartFacts(
+        source="Liu et al., TIFS 2024",
+        assumes="a known sample of each class",
+        status="faithful",
+    )
 
     def __init__(self, *, hints: Hints, **options: Any) -> None:
         super().__init__(**options)
@@ -130,6 +134,11 @@ class LabelNorm(InfersLabels):
     truths = KINDS
     threat_model = "a server that knows nothing but the messages"
     cost = "one norm for each row; none to speak of"
+    facts = PartFacts(
+        source="Li et al., ICLR 2022",
+        assumes="nothing but the messages",
+        status="adapted",
+    )
 
     def infer(self, view: ServerView, source: str) -> Tensor:
         """Return the Euclidean norm of every row."""
@@ -139,6 +148,16 @@ class LabelNorm(InfersLabels):
     def score(self, view: ServerView, source: str, labels: Tensor) -> LabelScore:
         """Return how well the norm tells a class from the rest."""
         return leak_auc(self.infer(view, source), labels, seed=self.seed)
+
+
+def cluster_rows(rows: Tensor, count: int, *, restarts: int, seed: int) -> Tensor:
+    """Return the cluster of every row, by k-means."""
+    cluster = require("sklearn.cluster", extra="audit")
+    exceptions = require("sklearn.exceptions", extra="audit")
+    clusters = cluster.KMeans(count, n_init=restarts, random_state=seed)
+    with warnings.catch_warnings():  # fewer distinct rows than classes are no fault
+        warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
+        return torch.from_numpy(clusters.fit_predict(rows.numpy())).long()
 
 
 def label_rows(view: ServerView, source: str) -> Tensor:

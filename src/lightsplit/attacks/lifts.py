@@ -1,4 +1,4 @@
-"""Lifts that an attacker learns: from codes to activations of its own.
+"""Lifts from codes to activations: those that an attacker learns, and R's own.
 
     code (B, k)         ──trained matrix, at first R──► (B, C, H, W)     projections
     code (B, k)         ──trained matrix, at first random──► the same    trained codes
@@ -9,7 +9,7 @@ A code that the server already reads as an activation needs no lift.
 
 from torch import Tensor, nn
 
-from lightsplit.codecs import Codec
+from lightsplit.codecs import Code, Codec
 from lightsplit.codecs.lightsplit_f import ProjectingEncoder
 
 
@@ -41,3 +41,15 @@ def learned_lift(codec: Codec) -> nn.Module | None:
         start = nn.Linear(channels, codec.activation_size, bias=False).weight.detach()
         return LearnedLift(start.T, codec.shape)
     return nn.Conv2d(channels, codec.shape[0], kernel_size=1)
+
+
+def lifted(codes: Tensor, codec: Codec) -> Tensor:
+    """Return codes as activations: lifted by R if there is one, else by the decoder."""
+    if tuple(codes.shape[1:]) == codec.shape:
+        return codes
+    if isinstance(codec.encoder, ProjectingEncoder):
+        back = codec.encoder.projection.lift(codes)
+        return back.view(len(codes), *codec.shape)
+    codec.decoder.eval()
+    decoded: Tensor = codec.decoder(Code(codes))
+    return decoded.detach()

@@ -18,8 +18,15 @@ from torch import Tensor, nn
 from lightsplit import seeding
 from lightsplit.attacks.auxiliary import AuxiliaryBatches
 from lightsplit.attacks.base import Progress, silent
-from lightsplit.attacks.capabilities import Guess, Observes, Reconstructs
+from lightsplit.attacks.capabilities import (
+    TARGETS,
+    Guess,
+    InfersLabels,
+    Observes,
+    Reconstructs,
+)
 from lightsplit.attacks.knowledge import LabelledImages, Setup
+from lightsplit.attacks.label_scores import LabelScore
 from lightsplit.attacks.learner import Learner, frozen, load_states, states
 from lightsplit.attacks.steps import Seen, StepReader
 from lightsplit.attacks.view import Exchange, ServerView
@@ -127,3 +134,51 @@ class TrainedAlongside(Observes, Reconstructs):
                 f"{self.published_iterations}: a shortened run can show that an "
                 "attack works, but not that a codec holds"
             )
+
+
+class CopiesTail(TrainedAlongside, InfersLabels):
+    """An attack with a tail of its own, which infers labels in the U-shape.
+
+    Attributes:
+        classes: how many labels there are.
+        is_told: whether the server has the labels anyway, as in the vanilla topology.
+    """
+
+    def __init__(
+        self,
+        *,
+        classes: int,
+        auxiliary: LabelledImages,
+        setup: Setup,
+        **options: Any,
+    ) -> None:
+        super().__init__(auxiliary=auxiliary, setup=setup, **options)
+        self.classes = classes
+        self.is_told = setup.contract.topology == "vanilla"
+
+    @abstractmethod
+    def read_labels(self, code: Code) -> Tensor:
+        """Return the labels that the tail gives to the victim's codes."""
+
+    def classify(self, code: Code) -> Tensor | None:
+        """Return labels in the U-shape, and None where the server has them."""
+        return None if self.is_told else self.read_labels(code)
+
+    def sources(self, view: ServerView) -> Sequence[str]:
+        """Return the targets in the U-shape; elsewhere the server has their labels."""
+        del view
+        return () if self.is_told else (TARGETS,)
+
+    def infer(self, view: ServerView, source: str) -> Tensor:
+        """Return the label that the tail gives to every target."""
+        if source not in self.sources(view):
+            raise AuditError(
+                f"{self.name} infers no labels from {source!r} in this run"
+            )
+        return torch.cat([self.read_labels(code) for code in view.coded_batches])
+
+    def score(self, view: ServerView, source: str, labels: Tensor) -> LabelScore:
+        """Return the share of labels that are right."""
+        right = (self.infer(view, source).cpu() == labels).double()
+        share = float(right.mean())
+        return LabelScore("label_accuracy", share, 1 / self.classes, len(right))

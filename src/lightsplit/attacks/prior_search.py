@@ -27,6 +27,7 @@ from lightsplit.attacks.knowledge import LabelledImages
 from lightsplit.attacks.latent_search import by_gradient, without_gradient
 from lightsplit.attacks.view import ServerView
 from lightsplit.codecs import FewBits
+from lightsplit.part_facts import PartFacts
 
 LATENT = 24
 STARTS = 2  # of a search by gradients
@@ -65,6 +66,11 @@ class PriorSearch(Reconstructs):
     needs = ("client", "auxiliary")
     threat_model = "a server that holds the client's true head, and images of the kind"
     cost = "a small autoencoder, and 400 passes of head and encoder (quick) per code"
+    facts = PartFacts(
+        source="after Bora et al., ICML 2017; Zhang et al., CVPR 2020",
+        assumes="the true weights of the head, and images",
+        status="adapted",
+    )
 
     def __init__(
         self,

@@ -28,24 +28,22 @@ from torch import Tensor, nn
 
 from lightsplit import seeding
 from lightsplit.attacks.base import ATTACKS, Budget, Kind, at_least
-from lightsplit.attacks.capabilities import TARGETS, InfersLabels
 from lightsplit.attacks.knowledge import LabelledImages, Setup
-from lightsplit.attacks.label_scores import LabelScore
-from lightsplit.attacks.online import TrainedAlongside
+from lightsplit.attacks.online import CopiesTail
 from lightsplit.attacks.sdar_networks import Cut, make_cut
 from lightsplit.attacks.sdar_training import Adversary, Copies, Settings, flip
 from lightsplit.attacks.steps import Seen
-from lightsplit.attacks.view import ServerView
 from lightsplit.codecs import Code
 from lightsplit.errors import AuditError
 from lightsplit.formats import AsReceived
+from lightsplit.part_facts import PartFacts
 from lightsplit.protocol import Contract
 
 RELEASED = Settings()
 
 
 @ATTACKS.register("sdar")
-class SDAR(TrainedAlongside, InfersLabels):
+class SDAR(CopiesTail):
     """Trains a copy of the client through the server's network, then a decoder."""
 
     name = "sdar"
@@ -56,6 +54,11 @@ class SDAR(TrainedAlongside, InfersLabels):
     published_iterations = 20_000
     threat_model = "a server with labelled images that knows the head's layers"
     cost = "an iteration per step; 0.35 TFLOP each on ResNet-20 with batches of 128"
+    facts = PartFacts(
+        source="Zhu et al., NDSS 2025",
+        assumes="labelled images of the same kind, and the head's layers",
+        status="faithful",
+    )
 
     @classmethod
     def check_shapes(cls, activation: tuple[int, ...], image: tuple[int, ...]) -> None:
@@ -73,17 +76,15 @@ class SDAR(TrainedAlongside, InfersLabels):
         settings: Settings = RELEASED,
         **options: Any,
     ) -> None:
-        super().__init__(auxiliary=auxiliary, setup=setup, **options)
+        super().__init__(auxiliary=auxiliary, setup=setup, classes=classes, **options)
         at_least(self.name, 0, **asdict(settings))
         at_least(self.name, 8, width=settings.width)
-        self._classes = classes
         self._settings = settings
-        self._is_told = setup.contract.topology == "vanilla"
         self._sent_labels = sent_labels.to(setup.device)
         with seeding.scope(self.seed, "sdar", "networks"):
             copies = Copies(
                 head=architecture(),
-                tail=None if self._is_told else setup.tail(),
+                tail=None if self.is_told else setup.tail(),
                 server=self.server,
                 codec=self.codec,
                 received=AsReceived(setup.formats, codec=self.codec),
@@ -101,8 +102,8 @@ class SDAR(TrainedAlongside, InfersLabels):
 
     def learn(self, seen: Seen, known: LabelledImages) -> None:
         """Do one iteration; in the U-shape some of the known labels are made wrong."""
-        if not self._is_told:
-            labels = flip(known.labels, self._settings.flip_rate, self._classes)
+        if not self.is_told:
+            labels = flip(known.labels, self._settings.flip_rate, self.classes)
             known = LabelledImages(known.images, labels)
         self._adversary.learn(seen, known)
 
@@ -110,31 +111,13 @@ class SDAR(TrainedAlongside, InfersLabels):
         """Return the images of the victim's codes."""
         return self._adversary.decode(seen)
 
-    def classify(self, code: Code) -> Tensor | None:
-        """Return labels in the U-shape, and None where the server has them."""
-        return None if self._is_told else self._adversary.classify(code)
-
-    def sources(self, view: ServerView) -> Sequence[str]:
-        """Return the targets in the U-shape; elsewhere the server has their labels."""
-        del view
-        return () if self._is_told else (TARGETS,)
-
-    def infer(self, view: ServerView, source: str) -> Tensor:
-        """Return the label that the simulated tail gives to every target."""
-        if source not in self.sources(view):
-            raise AuditError(f"sdar infers no labels from {source!r} in this run")
-        found = [self._adversary.classify(code) for code in view.coded_batches]
-        return torch.cat(found)
-
-    def score(self, view: ServerView, source: str, labels: Tensor) -> LabelScore:
-        """Return the share of labels that are right."""
-        right = (self.infer(view, source).cpu() == labels).double()
-        share = float(right.mean())
-        return LabelScore("label_accuracy", share, 1 / self._classes, len(right))
+    def read_labels(self, code: Code) -> Tensor:
+        """Return the labels that the simulated tail gives."""
+        return self._adversary.classify(code)
 
     def labels_of(self, batches: Sequence[Code]) -> Sequence[Tensor | None]:
         """Return the labels that were sent with these images, None in the U-shape."""
-        if not self._is_told:
+        if not self.is_told:
             return super().labels_of(batches)
         counts = [len(code.values) for code in batches]
         if len(self._sent_labels) != sum(counts):
@@ -145,7 +128,7 @@ class SDAR(TrainedAlongside, InfersLabels):
         return torch.split(self._sent_labels, counts)
 
     def _cut(self, contract: Contract, image: torch.Size) -> Cut:
-        classes = self._classes if self._is_told else 0
+        classes = self.classes if self.is_told else 0
         cut = make_cut(contract.activation_shape, tuple(image), classes=classes)
         is_theirs = contract.model == "resnet20"
         level = int(contract.cut) if is_theirs else cut.level

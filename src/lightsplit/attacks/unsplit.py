@@ -25,11 +25,12 @@ from torch import Tensor, nn
 
 from lightsplit.attacks.base import ATTACKS, Budget, Kind, Progress, at_least, silent
 from lightsplit.attacks.capabilities import Reconstructs
+from lightsplit.attacks.lifts import lifted
 from lightsplit.attacks.unsplit_clones import Observed
 from lightsplit.attacks.unsplit_loop import Schedule, invert
 from lightsplit.attacks.view import ServerView
-from lightsplit.codecs import Code, Codec
-from lightsplit.codecs.lightsplit_f import ProjectingEncoder
+from lightsplit.codecs import Codec
+from lightsplit.part_facts import PartFacts
 
 BUDGETS: dict[Budget, Schedule] = {
     "quick": Schedule(main_iterations=20, inner_iterations=50),
@@ -73,6 +74,11 @@ class UnSplit(Reconstructs):
     cost = (
         "quick: 2,000 steps, full: 200,000; ten images take minutes and hours, so "
         "choose --images"
+    )
+    facts = PartFacts(
+        source="Erdogan, Küpçü, Çiçek, WPES 2022",
+        assumes="the head's layers",
+        status="faithful",
     )
 
     def __init__(
@@ -126,16 +132,4 @@ def observed(codes: Tensor, codec: Codec, form: str, *, seed: int = 0) -> Observ
     """Return the rows that the clones are fitted to in a form of the attack."""
     if form == "adaptive":
         return Observed(codes.detach(), codec, seed)
-    return Observed(_lifted(codes.detach(), codec), None, seed)
-
-
-def _lifted(codes: Tensor, codec: Codec) -> Tensor:
-    """Return codes as activations: lifted by R if there is one, else by the decoder."""
-    if tuple(codes.shape[1:]) == codec.shape:
-        return codes
-    if isinstance(codec.encoder, ProjectingEncoder):
-        lifted = codec.encoder.projection.lift(codes)
-        return lifted.view(len(codes), *codec.shape)
-    codec.decoder.eval()
-    decoded: Tensor = codec.decoder(Code(codes))
-    return decoded.detach()
+    return Observed(lifted(codes.detach(), codec), None, seed)

@@ -27,6 +27,7 @@ from lightsplit.attacks.base import ATTACKS, Budget, Kind, Progress, at_least, s
 from lightsplit.attacks.capabilities import Reconstructs
 from lightsplit.attacks.image_descent import Descent, code_error, descend
 from lightsplit.attacks.view import ServerView
+from lightsplit.part_facts import PartFacts
 from lightsplit.seeding import scope
 
 TV_WEIGHT = 0.01
@@ -71,6 +72,11 @@ class WhiteBox(Reconstructs):
     needs = ("client", "image_shape")
     threat_model = "a server that holds the client's true head and encoder, no images"
     cost = "quick: up to 1,500 passes of head and encoder per image; full: up to 31,000"
+    facts = PartFacts(
+        source="after He, Zhang, Lee, ACSAC 2019",
+        assumes="the true weights of the head",
+        status="adapted",
+    )
 
     def __init__(
         self,

@@ -6,20 +6,24 @@ holds what no attack sees: the originals and labels that the audit scores result
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from lightsplit.attacks import (
     TARGETS,
     Attack,
+    InfersFacts,
     InfersLabels,
+    InfersProperty,
     Knowledge,
     Progress,
     Reconstructs,
     ServerView,
     equip,
+    fact_score,
 )
 from lightsplit.audits import scoring
 from lightsplit.audits.baselines import Lead, is_ahead
@@ -51,6 +55,7 @@ class Scene:
         labels: the true ones of the view's training rows.
         exhibits: shows what attacks found.
         remarks: about the view, for the notes of every entry.
+        members: whether each sample of the knowledge's crowd was trained on.
     """
 
     options: AuditOptions
@@ -60,6 +65,7 @@ class Scene:
     labels: Any
     exhibits: Exhibits
     remarks: tuple[str, ...] = ()
+    members: Tensor = field(default_factory=lambda: torch.empty(0).bool())
 
     @property
     def known_images(self) -> int:
@@ -116,12 +122,16 @@ def prepare(planned: Planned, knowledge: Knowledge, options: AuditOptions) -> At
 
 
 def run_attack(attack: Attack, scene: Scene, watch: Watch) -> Iterator[Entry]:
-    """Yield an attack's figures: an entry for samples, one per source of labels."""
+    """Yield an attack's figures: an entry for samples, one per source of others."""
     progress = watch(title(attack))
     if isinstance(attack, Reconstructs):
         yield _reconstruct(attack, scene, progress)
     if isinstance(attack, InfersLabels):
         yield from infer_labels(attack, scene, _own_sources(attack, scene), progress)
+    if isinstance(attack, InfersFacts):
+        for source in attack.sources(scene.view):
+            yield _suspect(attack, scene, source)
+        progress(1, 1)
 
 
 def infer_labels(
@@ -231,6 +241,34 @@ def _infer(attack: InfersLabels, scene: Scene, source: str) -> Entry:
     }
 
 
+def _suspect(attack: InfersFacts, scene: Scene, source: str) -> Entry:
+    """Return the entry of what an attack believes about samples."""
+    began = time.perf_counter()
+    believed = attack.suspect(scene.view, source)
+    seconds = time.perf_counter() - began
+    truth = _truth(attack, scene)
+    if believed.rows is not None:
+        truth = truth[believed.rows]
+    score = fact_score(
+        believed.scores.cpu(), truth, threshold=believed.threshold, seed=attack.seed
+    )
+    return {
+        **_describe(attack, scene, seconds),
+        "kind": attack.fact,
+        "message": source,
+        "images": score.samples,
+        "metrics": score.figures,
+        "chance": score.figures["auc"]["chance"],
+        "notes": [*scene.remarks, *attack.notes],
+    }
+
+
+def _truth(attack: InfersFacts, scene: Scene) -> Tensor:
+    if isinstance(attack, InfersProperty):
+        return attack.holds(scene.judge.originals).cpu()
+    return scene.members
+
+
 def _describe(attack: Attack, scene: Scene, seconds: float) -> Entry:
     return {
         "attack": attack.name,
@@ -243,5 +281,6 @@ def _describe(attack: Attack, scene: Scene, seconds: float) -> Entry:
         "client": scene.options.client,
         "seed": scene.options.seed,
         "auxiliary": scene.known_images,
+        "asked": scene.options.asked,
         "seconds": round(seconds, 3),
     }

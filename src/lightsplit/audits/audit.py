@@ -6,6 +6,7 @@ An attack's figures are written as soon as it is done, so that nothing is lost i
 later attack fails or is interrupted.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from lightsplit.attacks import Attack
@@ -13,6 +14,7 @@ from lightsplit.audits import scoring
 from lightsplit.audits.attacking import Scene, Watch, prepare_all, run_attack, title
 from lightsplit.audits.exhibits import make_exhibits
 from lightsplit.audits.gathering import gather, give_hints, let_oracles_know
+from lightsplit.audits.head_gradients import let_accomplices_know
 from lightsplit.audits.joined import set_joined_scene
 from lightsplit.audits.observation import observe
 from lightsplit.audits.options import AuditOptions
@@ -62,7 +64,14 @@ def set_scene(
     """Let the server watch the victim, which trains on, and lay everything open."""
     known = gather(victim, auxiliary=options.auxiliary_count, seed=options.seed)
     known = let_oracles_know(known, victim)  # before it trains on
-    seen = observe(victim, training_samples=TRAINING_SAMPLES, seed=options.seed)
+    known = let_accomplices_know(known, victim)
+    seen = observe(
+        victim,
+        training_samples=TRAINING_SAMPLES,
+        seed=options.seed,
+        crowd_samples=options.target_count,
+    )
+    known = replace(known, crowd=seen.crowd)
     judge = make_judge(victim, scoring.lpips_weights(data_dir))
     return Scene(
         options=options,
@@ -71,6 +80,7 @@ def set_scene(
         judge=judge,
         labels=seen.labels,
         exhibits=make_exhibits(folder.images, judge),
+        members=seen.members,
     )
 
 

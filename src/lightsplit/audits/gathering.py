@@ -13,7 +13,14 @@ import torch
 from torch import Tensor, nn
 
 from lightsplit import seeding
-from lightsplit.attacks import Hints, Knowledge, LabelledImages, Pairs, readable
+from lightsplit.attacks import (
+    ClientCopy,
+    Hints,
+    Knowledge,
+    LabelledImages,
+    Pairs,
+    readable,
+)
 from lightsplit.audits.setup import fresh_head, fresh_parts, server_setup
 from lightsplit.audits.victim import Known, Victim, as_known, shuffled
 from lightsplit.codecs import Code, Codec
@@ -22,7 +29,7 @@ from lightsplit.experiments import Experiment, pieces
 from lightsplit.experiments.cuts import make_codec, make_formats
 from lightsplit.formats import AsReceived, WireFormats
 from lightsplit.nesting import batches_of
-from lightsplit.objectives import Objective
+from lightsplit.objectives import Objective, cover
 from lightsplit.protocol import Contract
 from lightsplit.runtime import ClientSide
 from lightsplit.splitting import call
@@ -31,7 +38,7 @@ from lightsplit.tasks import Task
 CHUNK = 512
 
 
-class TrueClient(nn.Module):
+class TrueClient(ClientCopy):
     """The victim's own head and encoder: samples to codes as the server reads them.
 
     Rounding to a wire format is inside, and gradients pass straight through it.
@@ -54,9 +61,18 @@ class TrueClient(nn.Module):
         self._codec = codec
         self._as_inputs = as_inputs
 
+    @property
+    def is_sample_wise(self) -> bool:
+        """Return whether the code of a sample depends on that sample alone."""
+        return self._codec.is_sample_wise
+
     def forward(self, samples: Tensor) -> Tensor:
         """Return one readable code per sample, as an attacker has them."""
-        return self.encode(self.activate(self._as_inputs(samples)))
+        return self.encode(self.activations(samples))
+
+    def activations(self, samples: Tensor) -> Tensor:
+        """Return the activations of samples."""
+        return self.activate(self._as_inputs(samples))
 
     def activate(self, inputs: Any) -> Tensor:
         """Return the activations of the model's own inputs."""
@@ -65,7 +81,8 @@ class TrueClient(nn.Module):
 
     def encode(self, activations: Tensor) -> Tensor:
         """Return one readable code per activation."""
-        code = self.encoder(activations)
+        covered, _ = cover(cast(Iterable[Objective], self.objectives), activations)
+        code = self.encoder(covered)
         for objective in self.objectives:
             code = objective.disturb(code)  # type: ignore[operator]
         values, side = code
@@ -154,7 +171,13 @@ def let_oracles_know(knowledge: Knowledge, victim: Victim) -> Knowledge:
     if knowledge.auxiliary is None:
         raise AuditError("an oracle needs auxiliary images, and this run has none")
     client = true_client(victim.side, victim.job.experiment)
-    pairs = make_pairs(client, cast(Known, knowledge.auxiliary), victim.truth.kind)
+    experiment = victim.job.experiment
+    pairs = make_pairs(
+        client,
+        cast(Known, knowledge.auxiliary),
+        victim.truth.kind,
+        chunk=CHUNK if client.is_sample_wise else experiment.training.batch_size,
+    )
     return replace(knowledge, client=client, pairs=pairs)
 
 
@@ -175,11 +198,17 @@ def copied_client(side: ClientSide, experiment: Experiment) -> TrueClient:
     return client.requires_grad_(False)
 
 
-def make_pairs(client: TrueClient, known: Known, kind: str) -> Pairs:
-    """Return the true codes and activations of known samples."""
+def make_pairs(
+    client: TrueClient, known: Known, kind: str, *, chunk: int = CHUNK
+) -> Pairs:
+    """Return the true codes and activations of known samples.
+
+    A codec that mixes samples codes ``chunk`` of them at a time; each pair is then a
+    sample and what the server's decoder makes of it in that company.
+    """
     codes, activations = [], []
     with torch.no_grad(), seeding.scope(0, "pairs"):  # an objective may add noise
-        for inputs in batches_of(known.inputs, CHUNK):
+        for inputs in batches_of(known.inputs, chunk):
             activations.append(client.activate(inputs))
             codes.append(client.encode(activations[-1]))
     return Pairs(torch.cat(codes), torch.cat(activations), known.images, kind)

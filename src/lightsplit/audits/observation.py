@@ -5,8 +5,10 @@ Two kinds of messages are recorded:
     prediction   the targets' codes, every module in evaluation mode
     training     all four messages of further steps on the victim's own images
 
-Reconstruction works on the first, label inference on the second. The further steps
-change the victim in memory and leave its run folder alone.
+Reconstruction works on the first, label inference on the second. A crowd of samples, of
+which half are those of the steps, is predicted in between and recorded apart, for
+membership inference. The further steps change the victim in memory and leave its run
+folder alone.
 """
 
 from dataclasses import dataclass
@@ -15,7 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lightsplit.attacks import Exchange, ServerView, Snapshot
+from lightsplit.attacks import Crowd, Exchange, ServerView, Snapshot
+from lightsplit.audits.crowd import gather_crowd
 from lightsplit.audits.victim import Victim, shuffled
 from lightsplit.codecs import Codec
 from lightsplit.experiments import pieces
@@ -32,10 +35,21 @@ class Observation:
 
     view: ServerView
     labels: Any
+    crowd: Crowd | None
+    members: Tensor
 
 
-def observe(victim: Victim, *, training_samples: int, seed: int) -> Observation:
-    """Let the victim send its targets and train on; return its server's view."""
+def observe(
+    victim: Victim, *, training_samples: int, seed: int, crowd_samples: int = 0
+) -> Observation:
+    """Let the victim send its targets and train on; return its server's view.
+
+    Args:
+        victim: the run under attack.
+        training_samples: in further steps.
+        seed: of their choice.
+        crowd_samples: the most members of a crowd, and others beside them.
+    """
     job, recorder = victim.job, Recorder()
     job.trainer.server.side.normalisation.switch_to(victim.client)
     modules = job.trainer.server.side.modules
@@ -44,14 +58,18 @@ def observe(victim: Victim, *, training_samples: int, seed: int) -> Observation:
     victim.actor.send = through(recorder, job.trainer.server.handle)
     for inputs in batches_of(victim.targets.inputs, job.experiment.training.batch_size):
         victim.actor.predict(inputs)
-    labels = _train(victim, training_samples, seed)
+    rows = _training_rows(victim, training_samples, seed)
+    crowd, members = gather_crowd(victim, rows, wire, most=crowd_samples, seed=seed)
+    victim.actor.send = through(recorder, job.trainer.server.handle)
+    victim.actor.averaging = None  # nobody else is in these steps of a parallel run
+    labels = _train(victim, rows)
     view = ServerView(
         contract=job.contract,
         wire=wire,
         exchanges=tuple(Exchange(*exchange) for exchange in recorder.exchanges),
         weights=(Snapshot(job.trainer.progress.steps, weights),),
     )
-    return Observation(view, labels)
+    return Observation(view, labels, crowd, members)
 
 
 def public_wire(victim: Victim) -> Wire:
@@ -75,14 +93,20 @@ def public_codec(victim: Victim) -> Codec:
     return codec
 
 
-def _train(victim: Victim, samples: int, seed: int) -> Any:
-    """Train on whole batches only, because a single sample cannot be normalised."""
+def _training_rows(victim: Victim, samples: int, seed: int) -> list[Tensor]:
+    """Return whole batches only, because a single sample cannot be normalised."""
     held = victim.job.held[victim.client]
     size = min(victim.job.experiment.training.batch_size, len(held))
     rows = shuffled(held, seed, "steps")[: max(samples, size)]
+    return list(torch.split(rows[: len(rows) // size * size], size))
+
+
+def _train(victim: Victim, batches: list[Tensor]) -> Any:
+    """Train on the batches and return their true labels."""
+    held = victim.job.held[victim.client]
     drawn = victim.job.shares[victim.client].samples  # the labels that it trains on
     labels = []
-    for batch in torch.split(rows[: len(rows) // size * size], size):
+    for batch in batches:
         inputs, told = drawn.batch(batch)
         if isinstance(victim.actor, OnceClient):  # its steps name samples
             numbers = (batch[:, None] == held[None, :]).int().argmax(1)

@@ -1,7 +1,7 @@
 """The options of an audit: which attacks, how hard, and with how much of everything."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from lightsplit.attacks import Budget
 from lightsplit.errors import ConfigError
@@ -81,6 +81,15 @@ class AuditOptions:
     def names(self, attack: str) -> bool:
         """Return whether an attack was asked for by its name."""
         return any(parse_part(text)[0] == attack for text in self.attacks)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """How many images were asked for; a run may have fewer."""
+        return {
+            "images": self.target_count,
+            "auxiliary": self.auxiliary_count,
+            "auxiliary_from": self.auxiliary_from,
+        }
 
     @property
     def target_count(self) -> int:

@@ -66,6 +66,7 @@ def is_audited(record: dict[str, Any], options: AuditOptions) -> bool:
         entry
         for entry in record.get("audit", [])
         if all(entry.get(name) == getattr(options, name) for name in same)
+        and _was_asked(entry, options)
     ]
     last = record.get("steps") if options.during else None
     kind = next((e["truth"] for e in entries if "truth" in e), ImageTruth.kind)
@@ -75,6 +76,16 @@ def is_audited(record: dict[str, Any], options: AuditOptions) -> bool:
         if options.names(one.attack.name)
         or (_takes(one.attack, kind) and _has_labels(one.attack, record))
     )
+
+
+def _was_asked(entry: Entry, options: AuditOptions) -> bool:
+    """Return whether an entry is of as many images as the options ask for.
+
+    A run may have fewer. An entry of an earlier version tells only how many there were.
+    """
+    if "asked" in entry:
+        return bool(entry["asked"] == options.asked)
+    return "message" in entry or entry.get("images") == options.target_count
 
 
 def _takes(attack: type[Attack], kind: str) -> bool:

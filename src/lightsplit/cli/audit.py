@@ -36,6 +36,8 @@ from lightsplit.cli.options import DataDir
 from lightsplit.experiments import read_experiment
 from lightsplit.part_options import write_part
 from lightsplit.results import (
+    FACTS,
+    NO_IMAGES,
     RunFolder,
     attack_label,
     columns_text,
@@ -43,6 +45,7 @@ from lightsplit.results import (
 )
 
 LEFT_OUT = ("psnr",)  # says the same as the MSE beside it
+_FIGURE_WIDTH = 6  # of 0.123 above ±0.012: a figure is never cut short
 HEADINGS = {
     "ssim": "SSIM",
     "lpips": "LPIPS",
@@ -175,8 +178,9 @@ def audit_in(
 
 def tables(entries: list[dict[str, Any]]) -> list[Table]:
     """Return the figures as tables: reconstructions first, then labels."""
-    images = [entry for entry in entries if entry["kind"] != "labels"]
+    images = [entry for entry in entries if entry["kind"] not in NO_IMAGES]
     labels = [entry for entry in entries if entry["kind"] == "labels"]
+    facts = [entry for entry in entries if entry["kind"] in FACTS]
     made = []
     if images:
         made.append(_sample_table(images))
@@ -185,6 +189,8 @@ def tables(entries: list[dict[str, Any]]) -> list[Table]:
         made.append(columns)
     if labels:
         made.append(_label_table(labels))
+    if facts:
+        made.append(_fact_table(facts))
     return made
 
 
@@ -193,15 +199,19 @@ def _sample_table(entries: list[dict[str, Any]]) -> Table:
     shown = [name for name in known if name not in LEFT_OUT]
     count, things = entries[0]["images"], THINGS[entries[0].get("truth", "image")]
     table = Table(title=f"reconstruction of {count} {things}", title_justify="left")
-    for column in ("attack", "form"):
-        table.add_column(column, no_wrap=True)
+    table.add_column("attack", overflow="fold", min_width=13)
+    has_forms = any(entry["form"] for entry in entries)
+    if has_forms:
+        table.add_column("form", no_wrap=True)
     headings = [HEADINGS.get(name, name) for name in shown]
-    for column in (*headings, "beats trivial", "time"):
-        table.add_column(column, justify="right")
+    for column in headings:
+        table.add_column(column, justify="right", min_width=_FIGURE_WIDTH)
+    for column in ("beats trivial", "time"):
+        table.add_column(column, justify="right", min_width=4)
     for entry in entries:
         table.add_row(
             attack_label(entry),
-            entry["form"] or "–",
+            *([entry["form"] or "–"] if has_forms else []),
             *(_with_interval(entry["metrics"][name]) for name in shown),
             {None: "–", True: "yes", False: "no"}[entry["beats_trivial"]],
             f"{entry['seconds']:.0f} s",
@@ -241,6 +251,19 @@ def _label_table(entries: list[dict[str, Any]]) -> Table:
             _with_interval(figures),
             f"{entry['chance']:.3f}",
         )
+    return table
+
+
+def _fact_table(entries: list[dict[str, Any]]) -> Table:
+    title = "facts about samples (blind guessing: 0.5, 0.5 and 0.01)"
+    table = Table(title=title, title_justify="left")
+    for column in ("attack", "about", "message"):
+        table.add_column(column, no_wrap=column != "attack", overflow="fold")
+    for column in ("AUC", "balanced accuracy", "found at 1 % false"):
+        table.add_column(column, justify="right")
+    for entry in entries:
+        figures = (_with_interval(each) for each in entry["metrics"].values())
+        table.add_row(attack_label(entry), entry["kind"], entry["message"], *figures)
     return table
 
 
