@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from lightsplit.errors import ConfigError
 from lightsplit.protections import LABEL_PROTECTIONS, protected
-from lightsplit.protections.label_dp import LabelDP, kept
+from lightsplit.protections.gradient_projection import GradientProjection, spanned
+from lightsplit.protections.label_dp import LabelDP
 from lightsplit.protections.marvell import (
     Classes,
     Marvell,
@@ -19,6 +20,7 @@ from lightsplit.protections.marvell import (
 )
 from lightsplit.protections.max_norm import MaxNorm
 from lightsplit.protections.mean_alignment import MeanAlignment, class_means
+from lightsplit.randomised_response import kept
 
 laws = settings(max_examples=25, deadline=None)
 
@@ -77,6 +79,68 @@ def test_alignment_adds_noise_of_the_deviation_within_classes():
     rows, labels = batch(classes=2, rows=4000)
     moved = MeanAlignment(classes=2, strength=0.0, noise=2.0).protect(rows, labels)
     assert (moved - rows).std().item() == pytest.approx(0.2, rel=0.05)
+
+
+@laws
+@given(st.floats(0, 1), st.integers(2, 6), st.integers(0, 99))
+def test_alignment_brings_class_means_closer_by_its_strength(strength, classes, seed):
+    rows, labels = batch(classes=classes, seed=seed)
+    sent = MeanAlignment(classes=classes, strength=strength, noise=0.0)
+    before, after = (
+        class_means(some, labels, classes) - rows.mean(dim=0)
+        for some in (rows, sent.protect(rows, labels))
+    )
+    torch.testing.assert_close(after, (1 - strength) * before, atol=1e-5, rtol=1e-4)
+
+
+def test_max_norm_turns_as_many_gradients_round_as_their_lengths_say():
+    torch.manual_seed(2)
+    rows = torch.randn(20_000, 5) * torch.rand(20_000, 1)
+    sent = MaxNorm(classes=2).protect(rows, torch.zeros(len(rows)).long())
+    lengths = rows.norm(dim=1).double()
+    spread = ((lengths.max() / lengths).square() - 1).clamp_min(1e-12).sqrt()
+    chances = torch.special.ndtr(-1 / spread)
+    turned = ((sent * rows).sum(dim=1) < 0).double().mean()
+    bound = 5 * (chances * (1 - chances)).sum().sqrt() / len(rows)
+    assert abs(turned - chances.mean()) < bound
+
+
+@laws
+@given(st.floats(0, 1), st.integers(2, 5), st.integers(0, 99))
+def test_projection_shrinks_what_tells_classes_and_nothing_else(strength, many, seed):
+    rows, labels = batch(classes=many, seed=seed)
+    one = GradientProjection(classes=many, strength=strength, noise=0.0)
+    sent, centre = one.protect(rows, labels), rows.mean(dim=0)
+    before = class_means(rows, labels, many) - centre
+    after = class_means(sent, labels, many) - centre
+    torch.testing.assert_close(after, (1 - strength) * before, atol=1e-5, rtol=1e-4)
+    span, _ = spanned(rows - centre, labels, many)
+    assert len(span) == many - 1
+    rest = torch.eye(6) - span.T @ span
+    torch.testing.assert_close(sent @ rest, rows @ rest, atol=1e-5, rtol=1e-4)
+
+
+def test_projection_leaves_nothing_to_read_where_only_the_span_tells_classes():
+    """At strength 1 the span holds noise alone: it is independent of the labels."""
+    rows, labels = batch(classes=3, rows=6000)
+    torch.manual_seed(3)
+    one = GradientProjection(classes=3, strength=1.0, noise=1.0)
+    sent = one.protect(rows, labels)
+    span, deviation = spanned(rows - rows.mean(dim=0), labels, 3)
+    coordinates = (sent - rows.mean(dim=0)) @ span.T
+    assert coordinates.std().item() == pytest.approx(deviation.item(), rel=0.05)
+    means = class_means(coordinates, labels, 3)
+    assert means.abs().max() < 5 * deviation / math.sqrt(2000)
+    assert len(span) == 2
+
+
+def test_projection_of_one_class_covers_what_all_gradients_say():
+    rows = torch.ones(40, 6) + 0.01 * torch.randn(40, 6)
+    labels = torch.ones(40).long()
+    one = GradientProjection(classes=2, strength=1.0, noise=0.0)
+    assert one.protect(rows, labels).norm() < 0.05 * rows.norm()
+    nothing = torch.zeros(4, 3)
+    assert torch.equal(one.protect(nothing, torch.tensor([0, 1, 0, 1])), nothing)
 
 
 def divergence(classes, along, across):
@@ -163,6 +227,7 @@ def test_gradients_that_are_all_zero_stay_so():
         ("marvell", {"classes": 2, "error": 0.5}, "an error from 0 to below 0.5"),
         ("marvell", {"classes": 2, "power": 0.0}, "a power above 0"),
         ("mean-alignment", {"classes": 3, "strength": 1.5}, "a strength from 0 to 1"),
+        ("gradient-projection", {"classes": 3, "noise": -1.0}, "a noise of 0 or more"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(name, options, reason):

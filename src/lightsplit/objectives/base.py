@@ -7,14 +7,21 @@ gradient reaches the activation and the code, and so the head. It never reaches 
 server: the server's update is the same with and without it. That is why the output in
 the view belongs to no graph.
 
-An objective may also change what is sent (``disturb``), with random numbers that the
-client's secret seeds: flipped bits, noise.
+An objective may also change what is sent, with random numbers that the client's secret
+seeds:
+
+    activation ──cover──► encoder ──► code ──disturb──► [server] ──► output ──uncover──►
+
+``disturb`` changes the code: flipped bits, noise. ``cover`` changes the activation
+before it is encoded, and may say what undoes that at the output: tokens in another
+order.
 
 An objective may hold buffers and weights. They belong to the client's side: they are
 trained, saved and handed on with it.
 """
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -48,19 +55,68 @@ class ClientView:
     latent: Tensor
 
 
+class Covered(NamedTuple):
+    """An activation as it is to be encoded.
+
+    Attributes:
+        activation: of the shape of the head's.
+        uncover: returns the output that the tail takes, given the server's output; None
+            where nothing is to be undone.
+    """
+
+    activation: Tensor
+    uncover: Callable[[Tensor], Tensor] | None = None
+
+
+class ServerPart(NamedTuple):
+    """What lies between the cuts, for an objective that asks what the server does.
+
+    Attributes:
+        module: activations to what comes back for them: outputs, as the tail takes
+            them, or the result where the server has the tail. Its weights need not be
+            the server's.
+        example: activations of the task's example batch.
+        shares: names of the inputs that the server gets besides.
+        has_tail: whether the server has the tail.
+    """
+
+    module: nn.Module
+    example: Tensor
+    shares: tuple[str, ...] = ()
+    has_tail: bool = False
+
+
 class Objective(nn.Module):
     """A term of a client's loss.
 
     Attributes:
         name: the registered name.
         facts: what a user should know before choosing it.
+        needs_frozen_client: whether it makes sense only where head and tail stay as
+            they are.
+        releases: how often the code of a sample may be sent; None for any number.
+        undoes_outputs: whether ``cover`` has something to undo at the output.
 
-    A run fills in the arguments ``codec`` (of the front cut) and ``classes`` (their
-    number, None where labels are no classes) of a constructor that has them.
+    A run fills in these arguments of a constructor that has them:
+
+    * ``codec``: of the front cut;
+    * ``classes``: their number, None where labels are no classes;
+    * ``input_shape``: of one sample, None where inputs are not one tensor of numbers;
+    * ``releases``: how often the code of a sample is sent;
+    * ``server``: what lies between the cuts, a ``ServerPart``.
     """
 
     name: ClassVar[str]
     facts: ClassVar[PartFacts] = PartFacts()
+    needs_frozen_client: ClassVar[bool] = False
+    undoes_outputs: bool = False
+    releases: int | None = None
+
+    @property
+    def changes_what_is_sent(self) -> bool:
+        """Whether it covers activations or disturbs codes."""
+        own = type(self)
+        return (own.cover, own.disturb) != (Objective.cover, Objective.disturb)
 
     def check(self, codec: Codec, *, has_tail: bool) -> None:
         """Refuse a run in which this objective makes no sense.
@@ -69,6 +125,10 @@ class Objective(nn.Module):
             codec: the codec of the front cut.
             has_tail: whether the client has the tail, and so an output.
         """
+
+    def cover(self, activation: Tensor) -> Covered:
+        """Return the activation as it is to be encoded, seeded as for ``disturb``."""
+        return Covered(activation)
 
     def disturb(self, code: Code) -> Code:
         """Return the code as it is to be sent; most objectives leave it as it is.
@@ -81,6 +141,21 @@ class Objective(nn.Module):
     def forward(self, view: ClientView) -> Tensor:
         """Return the value for one batch, a scalar."""
         raise NotImplementedError
+
+
+def cover(objectives: Iterable[Objective], activation: Tensor) -> Covered:
+    """Return the activation as all of these want it to be encoded."""
+    undoing = []
+    for objective in objectives:
+        activation, uncover = objective.cover(activation)
+        undoing += [] if uncover is None else [uncover]
+
+    def undo(output: Tensor) -> Tensor:
+        for uncover in reversed(undoing):
+            output = uncover(output)
+        return output
+
+    return Covered(activation, undo if undoing else None)
 
 
 class WeightedObjective(NamedTuple):

@@ -8,15 +8,13 @@
             gaussian    standard deviation σ
 
 It wraps any codec of continuous numbers, in training and in prediction. The bound keeps
-a head from outgrowing the noise. Clipping with Gaussian noise is the Gaussian mechanism
-for one code, and ``gaussian_epsilon`` its accountant. It is honest and sobering: ε = 8
-for a run of 100 epochs needs σ = 13.8·S.
+a head from outgrowing the noise. Nothing is promised: for an ε, with an accountant and
+noise that holds against whoever knows the other samples, there is ``dp``.
 
 Titcombe, Hall, Papadopoulos, Romanini: Practical defences against model inversion
 attacks for split neural networks, 2021.
 """
 
-import math
 from typing import Literal
 
 import torch
@@ -87,9 +85,7 @@ class Noise(Objective):
     def _bounded(self, values: Tensor) -> Tensor:
         if self.bound == "tanh":
             return values.tanh()
-        norms = values.flatten(1).norm(dim=1).clamp(min=self.norm)
-        factors: Tensor = self.norm / norms
-        return values * factors.view(-1, *[1] * (values.ndim - 1))
+        return clipped(values, self.norm)
 
     def _drawn(self, like: Tensor) -> Tensor:
         if self.kind == "gaussian":
@@ -99,23 +95,8 @@ class Noise(Objective):
         return self.scale * (first - torch.empty_like(like).exponential_())
 
 
-def gaussian_epsilon(
-    sigma: float, norm: float, releases: int, delta: float = 1e-5
-) -> float:
-    """Return ε of (ε, δ) differential privacy of one sample's codes.
-
-    Codes are clipped to ``norm``, so that replacing a sample moves its code by at most
-    2·norm. By zero-concentrated privacy: ρ = T·(2·norm)²/2σ², ε = ρ + 2√(ρ ln 1/δ).
-
-    Args:
-        sigma: standard deviation of the noise.
-        norm: largest norm of a code.
-        releases: how often a sample's code is sent, T.
-        delta: probability that ε does not hold.
-
-    Example:
-        >>> round(gaussian_epsilon(sigma=1.38, norm=1, releases=1), 1)
-        8.0
-    """
-    rho = releases * (2 * norm) ** 2 / (2 * sigma**2)
-    return rho + 2 * math.sqrt(rho * math.log(1 / delta))
+def clipped(values: Tensor, norm: float) -> Tensor:
+    """Return codes (B, …), each scaled down to a norm of at most ``norm``."""
+    norms = values.flatten(1).norm(dim=1).clamp(min=norm)
+    factors: Tensor = norm / norms
+    return values * factors.view(-1, *[1] * (values.ndim - 1))

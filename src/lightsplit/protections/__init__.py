@@ -8,6 +8,7 @@ from lightsplit.protections.base import (
     LabelProtection,
     protected,
 )
+from lightsplit.protections.gradient_projection import GradientProjection
 from lightsplit.protections.label_dp import LabelDP
 from lightsplit.protections.marvell import Marvell
 from lightsplit.protections.max_norm import MaxNorm
@@ -15,6 +16,7 @@ from lightsplit.protections.mean_alignment import MeanAlignment
 
 __all__ = [
     "LABEL_PROTECTIONS",
+    "GradientProjection",
     "LabelDP",
     "LabelProtection",
     "Marvell",

@@ -14,13 +14,12 @@ prior.)
 Two runs draw anew, so their ε add up.
 """
 
-import math
-
 import torch
 from torch import Tensor
 
 from lightsplit.errors import ConfigError
 from lightsplit.protections.base import LABEL_PROTECTIONS, LabelProtection
+from lightsplit.randomised_response import kept
 
 MOST = 50.0  # beyond, a label is changed less often than once in 10²¹
 
@@ -53,15 +52,3 @@ class LabelDP(LabelProtection):
         )
         others = torch.randint(1, self.classes, (count,))
         return torch.where(changes, others, 0)
-
-
-def kept(epsilon: float, classes: int) -> float:
-    """Return the probability that randomised response keeps a label.
-
-    It bounds how often anybody is right who knows nothing else about the sample.
-
-    Example:
-        >>> round(kept(2.0, 10), 4)
-        0.4509
-    """
-    return 1 / (1 + (classes - 1) * math.exp(-epsilon))

@@ -69,7 +69,7 @@ class Marvell(LabelProtection):
         if classes != 2:
             raise ConfigError(
                 f"marvell is for two classes and this task has {classes}: use "
-                "label-dp, mean-alignment or max-norm"
+                "label-dp, mean-alignment, gradient-projection or max-norm"
             )
         if not 0 <= error < 0.5 or power <= 0:
             raise ConfigError(
