@@ -31,6 +31,8 @@ def failure_of(address: str, end: StreamEndedError) -> ExchangeError:
     code, details = end.code, end.details
     if code is grpc.StatusCode.OK:
         return TransportError(f"{address}: the server closed the connection")
+    if code is grpc.StatusCode.CANCELLED:
+        return TransportError(f"{address}: the server cut the line off")
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
         return TransportError(f"{address}: {_reason(details, address)}", code="busy")
     if misfit := _misfit(details):

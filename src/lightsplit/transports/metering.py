@@ -13,7 +13,8 @@ class ByteMeter:
 
     The payloads of the four messages of a training step are counted under their own
     names, and those of a forward pass outside training under ``evaluation``. Codes that
-    are sent once, and the numbers that name them later, count as ``code``. The bytes
+    are sent once, and the numbers that name them later, count as ``code``; the hidden
+    parts and sums of parallel rounds count as ``hand_off``. The bytes
     that the serialiser adds are ``framing``, so the sum of all kinds is the length of
     the frames. Hand-offs and set-up do not pass through the mod: their sender calls
     ``add``.
@@ -36,7 +37,7 @@ class ByteMeter:
             self.counts["evaluation"] += asked + replied
         else:
             self.counts[request.counted_as] += asked
-            self.counts[reply.kind] += replied
+            self.counts[reply.counted_as] += replied
         self.counts["labels"] += labels
         whole = frame_bytes(request) + frame_bytes(reply)
         self.counts["framing"] += whole - asked - replied - labels

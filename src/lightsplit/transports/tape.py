@@ -21,6 +21,7 @@ from lightsplit.protocol import (
     Message,
     Reply,
     Request,
+    Share,
     from_frames,
     to_frames,
 )
@@ -70,6 +71,8 @@ class Tape:
     def __call__(self, request: Request, call_next: Send) -> Reply:
         """Pass the request on, and write it down with its reply."""
         reply = call_next(request)
+        if isinstance(request, Share):  # hidden numbers, which tell an audit nothing
+            return reply
         try:
             self._write(_block(request, reply))
         except OSError as error:
