@@ -6,9 +6,16 @@ import torch
 from safetensors.torch import load_file
 
 from lightsplit.errors import ConfigError, RunError
-from lightsplit.experiments import run
-from lightsplit.experiments.export import export_client, export_whole, restore
+from lightsplit.experiments import from_settings, pieces, run
+from lightsplit.experiments.cuts import make_cuts
+from lightsplit.experiments.export import (
+    Trained,
+    export_client,
+    export_whole,
+    restore,
+)
 from lightsplit.results import RunFolder
+from lightsplit.tasks.starting import template
 
 pytestmark = pytest.mark.slow
 
@@ -89,3 +96,31 @@ def test_a_servers_folder_has_no_head(folder, tmp_path):
             copy.write_bytes(file.read_bytes())
     with pytest.raises(RunError, match="the server's part alone"):
         restore(server)
+
+
+@pytest.mark.parametrize("objective", ["noise", "disco:1,width=2"])
+def test_a_client_with_a_defence_in_its_codes_is_refused(small, tmp_path, objective):
+    folder = RunFolder.create(tmp_path / "run")
+    run(small(**SMALL, codec="raw", objective=(objective,)), folder)
+    trained = restore(folder, client=1)
+    for export in (export_client, export_whole):
+        with pytest.raises(ConfigError, match="would be without that defence"):
+            export(trained, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_task_as_new_writes_it_is_exported(tmp_path):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    file = tmp_path / "my_task.py"
+    file.write_text(template("images"))
+    experiment = from_settings({"task": str(file), "clients": 1})
+    cuts = make_cuts(experiment, pieces.load_parts(experiment))
+    client = pieces.make_client_side(experiment, cuts)
+    server = pieces.make_server(experiment, cuts).side
+    inputs = torch.rand(2, 1, 28, 28)
+    trained = Trained(client, server, inputs)
+    assert export_client(trained, tmp_path) <= 1e-5
+    export_whole(trained, tmp_path)
+    program = torch.export.load(tmp_path / "model.pt2").module()
+    assert program(torch.rand(5, 1, 28, 28)).shape == (5, 2)

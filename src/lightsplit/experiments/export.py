@@ -9,6 +9,7 @@ compared with PyTorch before it is kept.
 
 import io
 import logging
+import re
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -31,8 +32,10 @@ from lightsplit.results.atomic import write_bytes
 from lightsplit.results.settings import merge
 from lightsplit.runs import checkpoint_folder
 from lightsplit.runtime import ClientSide, ServerSide
+from lightsplit.splitting.flat import flattened
 
 CLIENT_FILE = "client.safetensors"
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")  # colours of a terminal
 TOLERANCE = 1e-5  # of ONNX's codes against PyTorch's
 
 
@@ -132,9 +135,11 @@ def export_client(trained: Trained, out: Path) -> float:
     inputs = trained.inputs
     if not isinstance(inputs, Tensor):
         raise ConfigError("only models whose input is one tensor can become ONNX")
+    _check_objectives(trained.client)
     require("onnxscript", extra="export", purpose="ONNX")
     part = ClientPart(trained.client).eval()
-    content = _to_onnx(part, inputs)
+    with _quiet("the head cannot become ONNX"):
+        content = _to_onnx(flattened(part, inputs), inputs)
     difference = _difference(part, content, inputs)
     if difference > TOLERANCE:
         raise RunError(
@@ -150,16 +155,31 @@ def export_whole(trained: Trained, out: Path) -> None:
     """Write ``model.pt2`` for ``torch.export.load``, and its weights."""
     if trained.server is None:
         raise ConfigError("an owner's folder has no backbone; give --part client")
+    _check_objectives(trained.client)
     inputs = trained.inputs
     model = WholeModel(trained.client, trained.server).eval()
     with _quiet("this model cannot become a torch.export program"):
         program = torch.export.export(
-            model, (inputs,), dynamic_shapes=(_any_batch(inputs),)
+            flattened(model, inputs), (inputs,), dynamic_shapes=(_any_batch(inputs),)
         )
         content = io.BytesIO()
         torch.export.save(program, content)
     write_bytes(out / "model.pt2", content.getvalue(), is_secret=True)
     tensors.save(out / "model.safetensors", model.state_dict(), is_secret=True)
+
+
+def _check_objectives(side: ClientSide) -> None:
+    """Refuse a client whose codes are changed by more than head and encoder."""
+    changing = [
+        objective.name
+        for objective, weight in side.objectives
+        if weight and objective.changes_what_is_sent
+    ]
+    if changing:
+        raise ConfigError(
+            f"{', '.join(changing)} changes what is sent, and an export would hold the "
+            "model's own parts alone: it would be without that defence"
+        )
 
 
 def _file_index(experiment: Experiment, client: int) -> int:
@@ -174,8 +194,8 @@ def _any_batch(inputs: Any) -> Any:
     return map_tensors(lambda _tensor: {0: batch}, inputs)
 
 
-def _to_onnx(part: ClientPart, inputs: Tensor) -> bytes:
-    with tempfile.TemporaryDirectory() as name, _quiet("the head cannot become ONNX"):
+def _to_onnx(part: nn.Module, inputs: Tensor) -> bytes:
+    with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "client.onnx"
         torch.onnx.export(
             part,
@@ -214,7 +234,7 @@ def _quiet(what: str) -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     except Exception as error:  # the exporters have no common error
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise RunError(f"{what}: {reason}") from error
+        reason = _ESCAPES.sub("", str(error)).strip() or type(error).__name__
+        raise RunError(f"{what}: {reason.splitlines()[0]}") from error
     finally:
         logger.setLevel(level)

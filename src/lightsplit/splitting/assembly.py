@@ -7,6 +7,7 @@ belong to another part are blanks: zeros that are not saved.
 
 import copy
 import types
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import torch
@@ -24,8 +25,17 @@ class Tree(NamedTuple):
     blanks: dict[str, frozenset[int]]
 
 
-def assemble(model: nn.Module, plan: Plan, part: int) -> Tree:
-    """Return the modules of one part."""
+def assemble(
+    model: nn.Module, plan: Plan, part: int, passed_on: Collection[str] = ()
+) -> Tree:
+    """Return the modules of one part.
+
+    Args:
+        model: the whole.
+        plan: of the cut.
+        part: to build.
+        passed_on: the modules whose results only stand-ins take.
+    """
     memo: dict[int, Any] = {
         id(state): state for state in model.state_dict(keep_vars=True).values()
     }
@@ -35,7 +45,8 @@ def assemble(model: nn.Module, plan: Plan, part: int) -> Tree:
         if fate is Fate.KEPT:
             memo[id(module)] = module
         elif fate is Fate.STOOD_IN:
-            memo[id(module)] = StandIn(module, path, plan.results.get(path))
+            result, is_passed_on = plan.results.get(path), path in passed_on
+            memo[id(module)] = StandIn(module, path, result, is_passed_on=is_passed_on)
         else:
             opened.append(path)
     root: nn.Module = copy.deepcopy(model, memo)

@@ -16,6 +16,7 @@ from lightsplit.splitting.assembly import assemble, give_class
 from lightsplit.splitting.comparison import refuse_difference
 from lightsplit.splitting.cuts import Argument, CutRefusedError, Place
 from lightsplit.splitting.parts import SplitModel
+from lightsplit.splitting.passing import passed_on
 from lightsplit.splitting.plans import Plan
 from lightsplit.splitting.recipes import Recipe
 from lightsplit.splitting.running import Backbone, Head, Part, Tail
@@ -119,9 +120,10 @@ def _build(cutter: Cutter, plan: Plan) -> SplitModel:
     kinds: list[type[Part]] = [Head, Backbone, Tail]
     parts: list[Any] = []
     for part in plan.fates:
-        root, blanks = assemble(cutter.model, plan, part)
+        passed = passed_on(cutter.traces, plan, part)
+        root, blanks = assemble(cutter.model, plan, part, passed)
         give_class(root, kinds[part])
-        recipe = Recipe(plan, cutter.signature, cutter.template, blanks)
+        recipe = Recipe(plan, cutter.signature, cutter.template, blanks, passed)
         vars(root)["recipe"] = recipe
         parts.append(root)
     head, backbone, *tail = parts

@@ -23,6 +23,7 @@ class Recipe:
         template: of the inputs.
         blanks: the states that the part has no numbers for, with the parts that use
             them.
+        passed_on: the modules whose results only stand-ins of this part take.
         accepted: what batches may differ in from the example, and the mode.
     """
 
@@ -30,6 +31,7 @@ class Recipe:
     signature: Signature
     template: Template
     blanks: Mapping[str, frozenset[int]]
+    passed_on: frozenset[str] = frozenset()
     accepted: set[tuple[Novelty, bool]] = field(default_factory=set, compare=False)
 
     def __deepcopy__(self, memo: object) -> "Recipe":

@@ -126,7 +126,7 @@ class Recorder(TorchFunctionMode):
     def _note(
         self, name: str, given: tuple[Any, ...], result: Any, *, is_random: bool
     ) -> None:
-        args = list(tensors_in(given))
+        args = given_tensors = list(tensors_in(given))
         made = [one for one in tensors_in(result) if id(one) not in self._states]
         decides = name in _DECIDING or _selects(name, given[0])
         if _changes_first(name) and id(args[0]) not in self._states:
@@ -140,6 +140,8 @@ class Recorder(TorchFunctionMode):
             args = args[:1]
         states = [self._states[id(one)] for one in args if id(one) in self._states]
         reads = [self._value(one) for one in args if id(one) not in self._states]
+        changed = {id(one) for one in made}.intersection(map(id, given_tensors))
+        overwrites = tuple(self._values[one] for one in changed if one in self._values)
         is_meta = any(one.is_meta for one in made)
         self.trace.ops.append(
             Op(
@@ -152,6 +154,7 @@ class Recorder(TorchFunctionMode):
                 is_random=is_random or (is_meta and any(d in name for d in _DRAWING)),
                 decides=decides,
                 plain=tuple(plain_in(given)),
+                overwrites=overwrites,
             )
         )
 

@@ -25,6 +25,7 @@ from lightsplit.splitting.new_inputs import Novelty, Trial, check_novelty
 from lightsplit.splitting.plans import Fate
 from lightsplit.splitting.recipes import Recipe
 from lightsplit.splitting.recording import is_under_checkpoint
+from lightsplit.splitting.stand_ins import repeated_zero
 
 Exchange = Callable[[Tensor], Tensor]
 
@@ -101,6 +102,7 @@ class Head(Part):
 
     def _pass(self, tail: "Tail", exchange: Exchange, given: Arguments) -> Any:
         cut, output = self.recipe.plan.activation, self.recipe.output
+        is_passed_on = cut.path in self.recipe.passed_on
         received: list[Tensor] = []
         drawing = _Generator()
 
@@ -110,7 +112,7 @@ class Head(Part):
             received.append(exchange(cut.join(tensors)))
             drawing.keep(tensors[0])
             on = [
-                one.clone() if is_read_on else torch.zeros_like(one)
+                one.clone() if is_read_on else _zeros(one, is_passed_on)
                 for one, is_read_on in zip(tensors, cut.is_read_on, strict=True)
             ]
             return cut.replaced(result, on)
@@ -214,6 +216,12 @@ class _Generator:
         torch.default_generator.set_state(self._state)
         if self._on_device is not None:
             torch.cuda.set_rng_state(self._on_device)
+
+
+def _zeros(like: Tensor, is_passed_on: bool) -> Tensor:
+    if is_passed_on:
+        return repeated_zero(like.shape, like.dtype, like.device)
+    return torch.zeros_like(like)
 
 
 def _not_reached(cut: Crossing) -> SplitError:

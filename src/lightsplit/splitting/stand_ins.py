@@ -6,6 +6,7 @@ client's tail may fill a stand-in: then it is that module for as long.
 """
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -26,6 +27,8 @@ class StandIn(nn.Module):
         path: its name, for messages.
         result: a result of the module with the forms of the tensors in it, for modules
             that do not run without numbers; None if it was never called.
+        is_passed_on: whether only other stand-ins take the result. Then its zeros are
+            one zero, repeated: they take no memory and cannot be written to.
     """
 
     def __init__(
@@ -33,12 +36,15 @@ class StandIn(nn.Module):
         module: nn.Module,
         path: str,
         result: tuple[Any, tuple[Blank, ...]] | None,
+        *,
+        is_passed_on: bool = False,
     ) -> None:
         super().__init__()
         hidden = vars(self)  # not among the submodules
         hidden["replaced"] = without_weights(module)
         hidden["filled"] = None
         self.path = path
+        self.is_passed_on = is_passed_on
         self.result: Any = result[0] if result else None
         self.forms: tuple[Blank, ...] = result[1] if result else ()
         self.training = module.training
@@ -61,6 +67,8 @@ class StandIn(nn.Module):
         def zeros(one: Tensor) -> Tensor:
             is_float = one.is_floating_point() and floats
             dtype = floats[0] if is_float else one.dtype
+            if self.is_passed_on:
+                return repeated_zero(one.shape, dtype, device)
             return torch.zeros(one.shape, dtype=dtype, device=device)
 
         return map_tensors(zeros, self._form(args, kwargs, tensors))
@@ -104,6 +112,13 @@ class StandIn(nn.Module):
         return replace_leaves(self.result, dict(enumerate(made)))
 
 
+def repeated_zero(
+    shape: Sequence[int], dtype: torch.dtype, device: torch.device
+) -> Tensor:
+    """Return zeros that take the memory of one."""
+    return torch.zeros((), dtype=dtype, device=device).expand(*shape)
+
+
 def without_weights(module: nn.Module) -> nn.Module:
     """Return a copy of ``module`` on the meta device, without a copy of its weights."""
     memo: dict[int, Any] = {}
@@ -130,7 +145,9 @@ def _on_meta(module: nn.Module, args: Any, kwargs: Any) -> Any:
 def _key(nest: Any, *, is_training: bool) -> Any:
     """Return what the form of a result depends on; None if that cannot be told."""
     if isinstance(nest, Tensor):
-        return tuple(nest.shape), nest.dtype, is_training
+        is_known = all(isinstance(size, int) for size in nest.shape)
+        # An exporter leaves sizes open.
+        return (tuple(nest.shape), nest.dtype, is_training) if is_known else None
     if isinstance(nest, _PLAIN):
         return nest
     if isinstance(nest, dict):

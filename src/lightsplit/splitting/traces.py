@@ -33,6 +33,7 @@ class Op:
         is_random: whether it draws random numbers.
         decides: whether Python, or the shape of the result, depends on the values read.
         plain: the arguments that are no tensors.
+        overwrites: the values that tensors had which it gave new ones.
     """
 
     at: int
@@ -44,6 +45,7 @@ class Op:
     is_random: bool
     decides: bool
     plain: tuple[Any, ...] = ()
+    overwrites: tuple[Value, ...] = ()
 
 
 @dataclass
