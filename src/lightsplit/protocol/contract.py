@@ -11,7 +11,9 @@ from typing import Any
 
 from lightsplit.errors import ContractError
 
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
+TURNS, PARALLEL = "turns", "parallel"
+SPLITFED_V1, SPLITFED_V2 = "splitfed-v1", "splitfed-v2"
 _TUPLES = ("activation_shape", "output_shape", "metrics", "companions")
 
 
@@ -54,6 +56,12 @@ class Contract:
         output_rows: the same for outputs.
         most_tokens: the longest sequence; 0 where rows are samples.
         companions: what crosses with a code besides it (``protocol.companions``).
+        cipher_bytes: the most bytes of an encrypted code or output; 0 where predictions
+            are not encrypted.
+        rounds: ``turns``, one owner after the other; ``parallel``, all at once in one
+            joined batch; ``splitfed-v1``, each with a backbone copy of its own, and
+            ``splitfed-v2``, one after the other in random order: both average weights
+            after every round.
         form: what the owners agree on about their samples; empty if nothing is said.
     """
 
@@ -89,6 +97,8 @@ class Contract:
     output_rows: str = "sample"
     most_tokens: int = 0
     companions: tuple[str, ...] = ()
+    cipher_bytes: int = 0
+    rounds: str = TURNS
     form: dict[str, Any] = field(default_factory=dict)
     version: int = field(default=PROTOCOL_VERSION)
 
@@ -103,9 +113,39 @@ class Contract:
         return self.release == "once"
 
     @property
+    def is_parallel(self) -> bool:
+        """Return whether all owners compute at once, and their batches are joined."""
+        return self.rounds == PARALLEL
+
+    @property
+    def is_splitfed(self) -> bool:
+        """Return whether owners average weights after rounds; a lone owner has none."""
+        return self.rounds in (SPLITFED_V1, SPLITFED_V2) and self.clients > 1
+
+    @property
+    def has_copies(self) -> bool:
+        """Return whether the server has a copy of its side for every owner."""
+        return self.is_splitfed and self.rounds == SPLITFED_V1
+
+    @property
+    def has_rounds(self) -> bool:
+        """Return whether owners meet in rounds, and do not hand a side on."""
+        return self.is_parallel or self.is_splitfed
+
+    @property
+    def shares_side(self) -> bool:
+        """Return whether several owners train one head and tail."""
+        return self.heads == "shared" and self.clients > 1
+
+    @property
     def side_travels(self) -> bool:
         """Return whether one client side goes from client to client."""
-        return self.heads == "shared" and self.clients > 1
+        return self.shares_side and not self.has_rounds
+
+    @property
+    def averages_side(self) -> bool:
+        """Return whether owners average head and tail, by gradients or by weights."""
+        return self.shares_side and self.has_rounds
 
     def to_json(self) -> str:
         """Return the one canonical text of the contract."""

@@ -76,6 +76,10 @@ class Grant:
         run_steps: steps of all clients in the whole phase.
         phase: of the run (``protocol.phases``).
         tested: codes of the client's test set that the server has.
+        oldest_turn: in parallel rounds with shared heads, the server may still ask for
+            the side of this round or later.
+        hand_on: in parallel rounds with shared heads, whether to hand in the sealed
+            side, for an owner who comes late.
     """
 
     turn: int
@@ -89,6 +93,8 @@ class Grant:
     run_steps: int = 0
     phase: str = TRAIN
     tested: int = 0
+    hand_on: bool = False
+    oldest_turn: int = 0
 
 
 @dataclass(frozen=True)
@@ -101,12 +107,14 @@ class TurnDone:
         loss: mean training loss, if the client chose to report it.
         figures: on the client's test set, if evaluated and reported: the loss, then
             the metrics in the order of the contract; else empty.
+        samples: of the test set, if there are figures; they weigh by it.
     """
 
     turn: int
     side: bytes = b""
     loss: float | None = None
     figures: tuple[float, ...] = ()
+    samples: int = 0
 
 
 @dataclass(frozen=True)

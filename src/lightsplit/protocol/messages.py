@@ -12,8 +12,14 @@ Where codes are sent once, the client releases each code and then names samples:
                                      client ── OutputGradient ─► server
                                      client ◄─ Noted ────────── server
 
+In a parallel round with shared heads, each owner adds its hidden part of the gradient of
+head and tail, and gets the sum of all parts:
+
+    client ── Share ─► server      client ◄─ Total ── server
+
 Outside training (``is_training`` is false) the server answers a code with an OutputMessage
-in both topologies and changes nothing of its own. Tensors in a message belong to no
+in both topologies and changes nothing of its own. It answers an EncryptedCode, which it
+cannot read, with an EncryptedOutput, where its part of the model is linear. Tensors in a message belong to no
 autograd graph: a graph never crosses the cut. They hold the numbers as the wire format
 writes them, with scales among the side tensors; ``Wire`` writes and reads them.
 """  # noqa: E501
@@ -28,6 +34,7 @@ from lightsplit.codecs import Code
 
 LOSS_BYTES = 8
 NUMBER = torch.int32  # of a sample
+NONCE_BYTES = 16  # of a share
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,7 @@ class OutputMessage:
     """Server to client: the backbone's output (vanilla evaluation: the logits)."""
 
     kind: ClassVar[str] = "output"
+    counted_as: ClassVar[str] = "output"
     client: int
     step: int
     output: Code
@@ -101,6 +109,7 @@ class CodeGradient:
     """Server to client: the gradient at the code, with the loss in vanilla topology."""
 
     kind: ClassVar[str] = "code_gradient"
+    counted_as: ClassVar[str] = "code_gradient"
     client: int
     step: int
     gradient: Tensor
@@ -169,13 +178,79 @@ class Noted:
     """Server to client: done; nothing is sent back."""
 
     kind: ClassVar[str] = "noted"
+    counted_as: ClassVar[str] = "noted"
     payload_bytes: ClassVar[int] = 0
     client: int
     step: int
 
 
-Request = CodeMessage | OutputGradient | Release | Recall
-Reply = OutputMessage | CodeGradient | Noted
+@dataclass(frozen=True)
+class Share:
+    """Client to server: its part of a sum, hidden under a pad.
+
+    Attributes:
+        numbers: int64, the part plus the pad modulo 2**64.
+        nonces: uint8 of shape (1, 16), from which the holders of the key draw the pad.
+    """
+
+    kind: ClassVar[str] = "share"
+    counted_as: ClassVar[str] = "hand_off"
+    is_training: ClassVar[bool] = True
+    client: int
+    step: int
+    numbers: Tensor
+    nonces: Tensor
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes of the numbers and the nonce."""
+        return self.numbers.nbytes + self.nonces.nbytes
+
+
+@dataclass(frozen=True)
+class Total:
+    """Server to client: the sum of all parts, with the nonces of their pads."""
+
+    kind: ClassVar[str] = "total"
+    counted_as: ClassVar[str] = "hand_off"
+    client: int
+    step: int
+    numbers: Tensor
+    nonces: Tensor
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes of the numbers and the nonces."""
+        return self.numbers.nbytes + self.nonces.nbytes
+
+
+@dataclass(frozen=True)
+class EncryptedCode:
+    """Client to server, outside training: a code that the server cannot read.
+
+    Attributes:
+        ciphertext: the encrypted code, with the public keys to compute with.
+    """
+
+    kind: ClassVar[str] = "encrypted_code"
+    client: int
+    step: int
+    ciphertext: bytes
+
+
+@dataclass(frozen=True)
+class EncryptedOutput:
+    """Server to client: an output that only the client can read."""
+
+    kind: ClassVar[str] = "encrypted_output"
+    client: int
+    step: int
+    ciphertext: bytes
+
+
+Request = CodeMessage | OutputGradient | Release | Recall | Share
+Reply = OutputMessage | CodeGradient | Noted | Total
+Encrypted = EncryptedCode | EncryptedOutput
 
 
 def code_bytes(code: Code) -> int:

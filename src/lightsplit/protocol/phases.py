@@ -14,6 +14,7 @@ from lightsplit.protocol.messages import (
     OutputGradient,
     Recall,
     Release,
+    Share,
 )
 
 LOCAL, RELEASE, TRAIN = "local", "release", "train"
@@ -27,6 +28,8 @@ def step_kinds(contract: Contract, phase: str) -> tuple[str, ...]:
     if phase == RELEASE:
         return (Release.kind,)
     first = Recall.kind if contract.sends_once else CodeMessage.kind
+    if contract.averages_side and contract.is_parallel:
+        return (first, OutputGradient.kind, Share.kind)
     if contract.topology == "u" and contract.gradients == "all":
         return (first, OutputGradient.kind)
     return (first,)

@@ -25,6 +25,8 @@ from lightsplit.protocol.messages import (
     Release,
     Reply,
     Request,
+    Share,
+    Total,
     detached,
 )
 
@@ -147,7 +149,7 @@ class Wire:
             return self.read_output(message).values
         if isinstance(message, Release):
             return self.codec.rows(self.read_release(message))
-        if isinstance(message, Recall | Noted):
+        if isinstance(message, Recall | Noted | Share | Total):
             raise ProtocolError(f"a {message.kind} holds no row of a sample")
         return self._read_gradient(message)
 

@@ -18,6 +18,8 @@ from lightsplit.protocol import (
     Ready,
     Recall,
     Release,
+    Share,
+    Total,
     from_frames,
     to_frames,
 )
@@ -212,6 +214,37 @@ def recall(count, dtype=torch.int32, **options):
 def test_codes_that_are_sent_once(message, code, make_contract):
     contract = make_contract(release="once")
     assert refusal(message, Expectation(contract, raw, evaluation_batch=16)) == code
+
+
+def share(nonces=1, length=16, dtype=torch.int64, kind=Share):
+    return kind(
+        0,
+        0,
+        torch.zeros(5, dtype=dtype),
+        torch.zeros(nonces, length, dtype=torch.uint8),
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        (share(), None),
+        (share(nonces=2), "wrong-shape"),
+        (share(length=12), "wrong-shape"),
+        (share(dtype=torch.int32), "wrong-shape"),
+        (share(nonces=2, kind=Total), None),
+        (share(nonces=9, kind=Total), "wrong-shape"),
+    ],
+)
+def test_parts_of_a_sum_have_one_form(message, code, make_contract):
+    contract = make_contract(rounds="parallel", heads="shared", clients=8)
+    assert refusal(message, Expectation(contract, raw)) == code
+
+
+@pytest.mark.parametrize("terms", [{}, {"rounds": "parallel", "heads": "private"}])
+def test_a_run_without_sums_takes_no_part_of_one(terms, make_contract):
+    with pytest.raises(ProtocolError, match="owners add nothing up"):
+        from_frames(to_frames(share()), Expectation(make_contract(**terms), raw))
 
 
 @pytest.mark.parametrize("message", [release(2), recall(2)])

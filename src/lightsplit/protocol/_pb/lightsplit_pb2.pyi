@@ -36,7 +36,7 @@ DTYPE_INT64: DType
 FORMAT_PLAIN: Format
 
 class Frame(_message.Message):
-    __slots__ = ("code", "output", "output_gradient", "code_gradient", "hello", "welcome", "ready", "grant", "turn_done", "finished", "refusal", "heard", "update", "updated", "part", "release", "recall", "noted")
+    __slots__ = ("code", "output", "output_gradient", "code_gradient", "hello", "welcome", "ready", "grant", "turn_done", "finished", "refusal", "heard", "update", "updated", "part", "release", "recall", "noted", "encrypted_code", "encrypted_output", "share", "total")
     CODE_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_GRADIENT_FIELD_NUMBER: _ClassVar[int]
@@ -55,6 +55,10 @@ class Frame(_message.Message):
     RELEASE_FIELD_NUMBER: _ClassVar[int]
     RECALL_FIELD_NUMBER: _ClassVar[int]
     NOTED_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_CODE_FIELD_NUMBER: _ClassVar[int]
+    ENCRYPTED_OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
     code: CodeMessage
     output: OutputMessage
     output_gradient: OutputGradient
@@ -73,7 +77,11 @@ class Frame(_message.Message):
     release: Release
     recall: Recall
     noted: Noted
-    def __init__(self, code: _Optional[_Union[CodeMessage, _Mapping]] = ..., output: _Optional[_Union[OutputMessage, _Mapping]] = ..., output_gradient: _Optional[_Union[OutputGradient, _Mapping]] = ..., code_gradient: _Optional[_Union[CodeGradient, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., ready: _Optional[_Union[Ready, _Mapping]] = ..., grant: _Optional[_Union[Grant, _Mapping]] = ..., turn_done: _Optional[_Union[TurnDone, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ..., heard: _Optional[_Union[Heard, _Mapping]] = ..., update: _Optional[_Union[Update, _Mapping]] = ..., updated: _Optional[_Union[Updated, _Mapping]] = ..., part: _Optional[_Union[Part, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., recall: _Optional[_Union[Recall, _Mapping]] = ..., noted: _Optional[_Union[Noted, _Mapping]] = ...) -> None: ...
+    encrypted_code: EncryptedCode
+    encrypted_output: EncryptedOutput
+    share: Share
+    total: Total
+    def __init__(self, code: _Optional[_Union[CodeMessage, _Mapping]] = ..., output: _Optional[_Union[OutputMessage, _Mapping]] = ..., output_gradient: _Optional[_Union[OutputGradient, _Mapping]] = ..., code_gradient: _Optional[_Union[CodeGradient, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., ready: _Optional[_Union[Ready, _Mapping]] = ..., grant: _Optional[_Union[Grant, _Mapping]] = ..., turn_done: _Optional[_Union[TurnDone, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ..., heard: _Optional[_Union[Heard, _Mapping]] = ..., update: _Optional[_Union[Update, _Mapping]] = ..., updated: _Optional[_Union[Updated, _Mapping]] = ..., part: _Optional[_Union[Part, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., recall: _Optional[_Union[Recall, _Mapping]] = ..., noted: _Optional[_Union[Noted, _Mapping]] = ..., encrypted_code: _Optional[_Union[EncryptedCode, _Mapping]] = ..., encrypted_output: _Optional[_Union[EncryptedOutput, _Mapping]] = ..., share: _Optional[_Union[Share, _Mapping]] = ..., total: _Optional[_Union[Total, _Mapping]] = ...) -> None: ...
 
 class Tensor(_message.Message):
     __slots__ = ("dtype", "format", "shape", "data")
@@ -179,6 +187,50 @@ class Noted(_message.Message):
     step: int
     def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ...) -> None: ...
 
+class EncryptedCode(_message.Message):
+    __slots__ = ("client", "step", "ciphertext")
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    CIPHERTEXT_FIELD_NUMBER: _ClassVar[int]
+    client: int
+    step: int
+    ciphertext: bytes
+    def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., ciphertext: _Optional[bytes] = ...) -> None: ...
+
+class EncryptedOutput(_message.Message):
+    __slots__ = ("client", "step", "ciphertext")
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    CIPHERTEXT_FIELD_NUMBER: _ClassVar[int]
+    client: int
+    step: int
+    ciphertext: bytes
+    def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., ciphertext: _Optional[bytes] = ...) -> None: ...
+
+class Share(_message.Message):
+    __slots__ = ("client", "step", "numbers", "nonces")
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    NONCES_FIELD_NUMBER: _ClassVar[int]
+    client: int
+    step: int
+    numbers: Tensor
+    nonces: Tensor
+    def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., numbers: _Optional[_Union[Tensor, _Mapping]] = ..., nonces: _Optional[_Union[Tensor, _Mapping]] = ...) -> None: ...
+
+class Total(_message.Message):
+    __slots__ = ("client", "step", "numbers", "nonces")
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    NONCES_FIELD_NUMBER: _ClassVar[int]
+    client: int
+    step: int
+    numbers: Tensor
+    nonces: Tensor
+    def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., numbers: _Optional[_Union[Tensor, _Mapping]] = ..., nonces: _Optional[_Union[Tensor, _Mapping]] = ...) -> None: ...
+
 class Hello(_message.Message):
     __slots__ = ("name", "contract", "purpose")
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -208,7 +260,7 @@ class Ready(_message.Message):
     def __init__(self, batches: _Optional[int] = ...) -> None: ...
 
 class Grant(_message.Message):
-    __slots__ = ("turn", "steps", "first_step", "done", "oldest_step", "evaluate", "run_step", "run_steps", "phase", "tested", "side")
+    __slots__ = ("turn", "steps", "first_step", "done", "oldest_step", "evaluate", "run_step", "run_steps", "phase", "tested", "hand_on", "oldest_turn", "side")
     TURN_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
     FIRST_STEP_FIELD_NUMBER: _ClassVar[int]
@@ -219,6 +271,8 @@ class Grant(_message.Message):
     RUN_STEPS_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
     TESTED_FIELD_NUMBER: _ClassVar[int]
+    HAND_ON_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_TURN_FIELD_NUMBER: _ClassVar[int]
     SIDE_FIELD_NUMBER: _ClassVar[int]
     turn: int
     steps: int
@@ -230,20 +284,24 @@ class Grant(_message.Message):
     run_steps: int
     phase: str
     tested: int
+    hand_on: bool
+    oldest_turn: int
     side: bytes
-    def __init__(self, turn: _Optional[int] = ..., steps: _Optional[int] = ..., first_step: _Optional[int] = ..., done: _Optional[int] = ..., oldest_step: _Optional[int] = ..., evaluate: _Optional[bool] = ..., run_step: _Optional[int] = ..., run_steps: _Optional[int] = ..., phase: _Optional[str] = ..., tested: _Optional[int] = ..., side: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, turn: _Optional[int] = ..., steps: _Optional[int] = ..., first_step: _Optional[int] = ..., done: _Optional[int] = ..., oldest_step: _Optional[int] = ..., evaluate: _Optional[bool] = ..., run_step: _Optional[int] = ..., run_steps: _Optional[int] = ..., phase: _Optional[str] = ..., tested: _Optional[int] = ..., hand_on: _Optional[bool] = ..., oldest_turn: _Optional[int] = ..., side: _Optional[bytes] = ...) -> None: ...
 
 class TurnDone(_message.Message):
-    __slots__ = ("turn", "loss", "figures", "side")
+    __slots__ = ("turn", "loss", "figures", "samples", "side")
     TURN_FIELD_NUMBER: _ClassVar[int]
     LOSS_FIELD_NUMBER: _ClassVar[int]
     FIGURES_FIELD_NUMBER: _ClassVar[int]
+    SAMPLES_FIELD_NUMBER: _ClassVar[int]
     SIDE_FIELD_NUMBER: _ClassVar[int]
     turn: int
     loss: float
     figures: _containers.RepeatedScalarFieldContainer[float]
+    samples: int
     side: bytes
-    def __init__(self, turn: _Optional[int] = ..., loss: _Optional[float] = ..., figures: _Optional[_Iterable[float]] = ..., side: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, turn: _Optional[int] = ..., loss: _Optional[float] = ..., figures: _Optional[_Iterable[float]] = ..., samples: _Optional[int] = ..., side: _Optional[bytes] = ...) -> None: ...
 
 class Finished(_message.Message):
     __slots__ = ("reason", "turn", "side")

@@ -7,6 +7,7 @@ can touch it: 2.4 ms for 1 MiB instead of 0.15. So we find the big fields here, 
 their bytes where they are, and give all other fields to protobuf.
 """
 
+from functools import lru_cache
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -29,6 +30,7 @@ def varint(number: int) -> bytes:
     return bytes(written)
 
 
+@lru_cache(maxsize=1024)  # most messages of a run have fields of a few lengths
 def field_head(number: int, length: int) -> bytes:
     """Return the tag and the length of a field that holds bytes or a message."""
     return varint(number << 3 | _BYTES) + varint(length)
@@ -36,6 +38,8 @@ def field_head(number: int, length: int) -> bytes:
 
 def read_varint(body: memoryview, start: int) -> tuple[int, int]:
     """Return the whole number that begins at ``start``, and where it ends."""
+    if start < len(body) and body[start] < 0x80:  # as most are
+        return body[start], start + 1
     number = 0
     for place in range(min(_MOST_VARINT_BYTES, len(body) - start)):
         byte = body[start + place]

@@ -17,9 +17,10 @@ from lightsplit.protocol.companions import ROWS, Companion
 from lightsplit.protocol.contract import Contract
 from lightsplit.protocol.frames.legal import ByRows, Enumerated, LayoutOf, Legal
 from lightsplit.protocol.frames.schema import KINDS
-from lightsplit.protocol.messages import NUMBER
+from lightsplit.protocol.messages import NONCE_BYTES, NUMBER
 
 _STEP_KINDS = {kind.name for kind in KINDS.values() if kind.tensors}
+CIPHER_KINDS = {"encrypted_code", "encrypted_output"}
 _SIDE_KINDS = {kind.name for kind in KINDS.values() if kind.side is not None}
 _HEAD_ROOM = 4096  # more than dtypes, shapes, numbers and lengths ever take
 
@@ -32,17 +33,19 @@ class Limits:
         step_bytes: for a message of a step, unless a contract says it exactly.
         side_bytes: for a message that may carry a sealed side.
         control_bytes: for any other message.
+        cipher_bytes: for an encrypted code or output.
     """
 
     step_bytes: int = 256 * 2**20
     side_bytes: int = 2**30
     control_bytes: int = 2**16
+    cipher_bytes: int = 2**16
 
     @classmethod
     def of(cls, contract: Contract) -> "Limits":
         """Return the limits of a run; a side is no longer than its contract says."""
-        plain = cls()
-        if not contract.side_travels:
+        plain = cls(cipher_bytes=contract.cipher_bytes or 2**16)
+        if not contract.shares_side:
             return replace(plain, side_bytes=plain.control_bytes)
         most = contract.side_bytes or plain.side_bytes
         return replace(plain, side_bytes=most + _HEAD_ROOM)
@@ -51,6 +54,8 @@ class Limits:
         """Return the most bytes that a message of ``kind`` may have."""
         if kind in _STEP_KINDS:
             return self.step_bytes
+        if kind in CIPHER_KINDS:
+            return self.cipher_bytes
         return self.side_bytes if kind in _SIDE_KINDS else self.control_bytes
 
 
@@ -61,6 +66,7 @@ class Claim(NamedTuple):
     side: tuple[TensorSpec, ...] = ()
     companions: tuple[TensorSpec, ...] = ()
     labels: TensorSpec | None = None
+    nonces: TensorSpec | None = None
     is_training: bool = True
     has_loss: bool = False
 
@@ -109,6 +115,8 @@ class Expectation:
                 f"batch size must be at least 1, got {self._largest_batch}"
             )
         self._sends_once = contract.sends_once
+        self._averages = contract.averages_side
+        self._clients = contract.clients
         self._is_vanilla = contract.topology == "vanilla"
         self._is_any_output = self._is_vanilla and output is None
         self._label = label
@@ -139,6 +147,10 @@ class Expectation:
                 self._check_code_gradient(claim)
             case "release" | "recall":
                 self._check_once(kind, claim)
+            case "share":
+                self._check_sum(kind, claim, most_parts=1)
+            case "total":
+                self._check_sum(kind, claim, most_parts=self._clients)
 
     def _legal(self, layout: LayoutOf, tokens: int) -> Legal:
         """Return the legal layouts of messages with up to ``tokens`` rows a sample."""
@@ -156,6 +168,8 @@ class Expectation:
             "code_gradient": self._code_gradients.most_bytes,
             "release": self._codes.most_bytes,
             "recall": NUMBER.itemsize * self._largest_batch,
+            "share": self.limits.side_bytes,
+            "total": self.limits.side_bytes + NONCE_BYTES * self._clients,
         }
         if self._is_vanilla:
             most["output_gradient"] = 0
@@ -182,6 +196,20 @@ class Expectation:
         if claim.values.dtype != NUMBER or len(sizes) != 1 or sizes[0] > bound:
             numbers = f"1 to {bound} numbers in int32"
             raise _wrong(kind, numbers, str(claim.values))
+
+    def _check_sum(self, kind: str, claim: Claim, *, most_parts: int) -> None:
+        """Refuse parts of a sum where there is none, or of another form."""
+        if not self._averages:
+            raise ProtocolError(f"{kind}: owners add nothing up in this run")
+        if claim.values.dtype != torch.int64 or len(claim.values.shape) != 1:
+            raise _wrong(kind, "a row of int64", str(claim.values))
+        shape = () if claim.nonces is None else claim.nonces.shape
+        is_legal = len(shape) == 2 and shape[0] <= most_parts
+        if not is_legal or claim.nonces != TensorSpec(
+            (shape[0], NONCE_BYTES), torch.uint8
+        ):
+            expected = f"1 to {most_parts} nonces of {NONCE_BYTES} bytes"
+            raise _wrong(kind, expected, str(claim.nonces))
 
     def _check_rows(self, claim: Claim, bound: int) -> list[int]:
         """Return how many samples a code may be of; refuse what does not fit."""

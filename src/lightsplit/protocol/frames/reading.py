@@ -16,7 +16,12 @@ from typing import Any, NamedTuple
 from lightsplit.codecs.base import Code, TensorSpec
 from lightsplit.errors import ProtocolError
 from lightsplit.protocol.frames.fields import field_head, parsed, read_varint, split
-from lightsplit.protocol.frames.limits import Claim, Expectation, Limits
+from lightsplit.protocol.frames.limits import (
+    CIPHER_KINDS,
+    Claim,
+    Expectation,
+    Limits,
+)
 from lightsplit.protocol.frames.parts import PART, PART_BYTES, Joiner
 from lightsplit.protocol.frames.schema import KINDS, Kind, Message
 from lightsplit.protocol.frames.tensors import make_tensor, read_tensor
@@ -179,7 +184,9 @@ def _control_message(
     kind: Kind, scalars: dict[str, Any], sides: list[bytes]
 ) -> Message:
     """Return a message without tensors; of several sealed sides the last one counts."""
-    fields = {**scalars, "side": sides[-1]} if sides else scalars
+    if not sides and kind.name in CIPHER_KINDS:
+        raise ProtocolError(f"{kind.name}: no ciphertext came", code="malformed")
+    fields = {**scalars, kind.side_name: sides[-1]} if sides else scalars
     return kind.message(**fields)
 
 
@@ -202,6 +209,7 @@ def _claim(scalars: dict[str, Any], tensors: list[_Received]) -> Claim:
         side=tuple(tensor.spec for tensor in tensors if tensor.name == "side"),
         companions=tuple(one.spec for one in tensors if one.name == "companions"),
         labels=specs.get("labels"),
+        nonces=specs.get("nonces"),
         is_training=scalars.get("is_training", True),
         has_loss=scalars.get("loss") is not None,
     )

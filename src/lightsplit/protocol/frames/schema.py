@@ -13,9 +13,9 @@ from lightsplit.errors import ProtocolError
 from lightsplit.protocol import control, messages
 from lightsplit.protocol._pb import lightsplit_pb2 as pb
 from lightsplit.protocol.control import Control
-from lightsplit.protocol.messages import Reply, Request
+from lightsplit.protocol.messages import Encrypted, Reply, Request
 
-Message = Request | Reply | Control
+Message = Request | Reply | Control | Encrypted
 
 
 class Kind(NamedTuple):
@@ -30,7 +30,9 @@ class Kind(NamedTuple):
         optional: names of the small fields that may be None.
         repeated: names of the small fields that hold several numbers.
         tensors: names of its tensor fields, by number.
-        side: number of the field with a sealed side; None if it has no such field.
+        side: number of the field with a sealed side, or with a ciphertext; None if it
+            has no such field.
+        side_name: the name of that field; empty if there is none.
         big: numbers of its tensor fields and of its sealed side.
     """
 
@@ -43,6 +45,7 @@ class Kind(NamedTuple):
     repeated: tuple[str, ...]
     tensors: dict[int, str]
     side: int | None
+    side_name: str
     big: frozenset[int]
 
 
@@ -60,9 +63,11 @@ def _make(field: Any) -> Kind:
     """Return the kind of message that stands in ``field`` of a frame."""
     schema = field.message_type
     tensors = {one.number: one.name for one in schema.fields if one.message_type}
-    sides = [
-        one.number for one in schema.fields if one.type == FieldDescriptor.TYPE_BYTES
-    ]
+    sides = {
+        one.number: one.name
+        for one in schema.fields
+        if one.type == FieldDescriptor.TYPE_BYTES
+    }
     big = frozenset([*tensors, *sides])
     scalars = [one for one in schema.fields if one.number not in big]
     return Kind(
@@ -74,7 +79,8 @@ def _make(field: Any) -> Kind:
         optional=tuple(one.name for one in scalars if one.has_presence),
         repeated=tuple(one.name for one in scalars if one.is_repeated),
         tensors=tensors,
-        side=sides[0] if sides else None,
+        side=next(iter(sides), None),
+        side_name=next(iter(sides.values()), ""),
         big=big,
     )
 

@@ -6,8 +6,6 @@ Protobuf writes the small fields. Big ones follow as they lie in memory, so a me
 copied once, into its frames; protobuf alone would copy it three times.
 """
 
-from collections.abc import Sequence
-
 from torch import Tensor
 
 from lightsplit.codecs.base import Code
@@ -24,6 +22,8 @@ from lightsplit.protocol.messages import (
     OutputMessage,
     Recall,
     Release,
+    Share,
+    Total,
 )
 
 _Piece = bytes | Tensor
@@ -32,12 +32,13 @@ _VALUES = pb.CodeMessage.VALUES_FIELD_NUMBER  # the same in every message of a s
 _SIDE = pb.CodeMessage.SIDE_FIELD_NUMBER
 _LABELS = pb.CodeMessage.LABELS_FIELD_NUMBER
 _COMPANIONS = pb.CodeMessage.COMPANIONS_FIELD_NUMBER
+_NUMBERS = pb.Share.NUMBERS_FIELD_NUMBER
+_NONCES = pb.Share.NONCES_FIELD_NUMBER
 
 
 def to_frames(message: Message) -> list[bytes]:
     """Return the frames of a message, each at most PART_BYTES long."""
-    pieces = _pieces(message)
-    total = _length(pieces)
+    pieces, total = _pieces(message)
     buffers = [data_of(one) if isinstance(one, Tensor) else one for one in pieces]
     if total > PART_BYTES:
         return list(cut(buffers, total))
@@ -46,25 +47,26 @@ def to_frames(message: Message) -> list[bytes]:
 
 def frame_bytes(message: Message) -> int:
     """Return how long the frames of a message are together, without making them."""
-    total = _length(_pieces(message))
+    _, total = _pieces(message)
     return parts_bytes(total) if total > PART_BYTES else total
 
 
-def _pieces(message: Message) -> list[_Piece]:
-    """Return the pieces that a frame is joined from, in their order."""
+def _pieces(message: Message) -> tuple[list[_Piece], int]:
+    """Return the pieces that a frame is joined from, in their order, and its length."""
     kind = kind_of(message)
-    fields: list[_Piece] = [_small_fields(kind, message)]
+    small = _small_fields(kind, message)
+    fields: list[_Piece] = [small]
+    length = len(small)
     for number, tensor in _tensors(message):
-        fields += (tensor_head(number, tensor.dtype, tensor.shape), tensor)
+        head = tensor_head(number, tensor.dtype, tensor.shape)
+        fields += (head, tensor)
+        length += len(head) + tensor.nbytes
     if kind.side is not None:
-        fields += _sealed_side(kind.side, message)
-    return [field_head(kind.number, _length(fields)), *fields]
-
-
-def _length(pieces: Sequence[_Piece]) -> int:
-    return sum(
-        piece.nbytes if isinstance(piece, Tensor) else len(piece) for piece in pieces
-    )
+        sealed = _sealed_side(kind.side, getattr(message, kind.side_name))
+        fields += sealed
+        length += sum(map(len, sealed))
+    head = field_head(kind.number, length)
+    return [head, *fields], len(head) + length
 
 
 def _small_fields(kind: Kind, message: Message) -> bytes:
@@ -88,6 +90,8 @@ def _tensors(message: Message) -> list[tuple[int, Tensor]]:
             return [(_VALUES, numbers)]
         case OutputGradient() | CodeGradient():
             return _code(message.written)
+        case Share() | Total():
+            return [(_NUMBERS, message.numbers), (_NONCES, message.nonces)]
     return []
 
 
@@ -95,7 +99,6 @@ def _code(code: Code) -> list[tuple[int, Tensor]]:
     return [(_VALUES, code.values), *((_SIDE, tensor) for tensor in code.side)]
 
 
-def _sealed_side(number: int, message: Message) -> list[bytes]:
+def _sealed_side(number: int, side: bytes) -> list[bytes]:
     """Return the field of a message's sealed side; no field if the side is empty."""
-    side: bytes = getattr(message, "side", b"")
     return [field_head(number, len(side)), side] if side else []
