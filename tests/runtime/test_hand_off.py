@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from lightsplit.errors import ConfigError, RunError
+from lightsplit.protocol.phases import LOCAL, RELEASE, TRAIN
 from lightsplit.results import tensors
 from lightsplit.runtime import HAND_OFFS, HandOff
 from lightsplit.runtime.optimizer_state import is_optimizer_state
@@ -170,3 +171,39 @@ def test_only_changes_are_bound_to_the_first_weights(pair, name):
     one, other = (HandOff(pair().side, name, start=start) for start in ("a", "b"))
     assert (one.bound_to("digest") == other.bound_to("digest")) is (name != "int8")
     assert HandOff(pair().side, name).bound_to("digest") == "digest"
+
+
+@pytest.fixture
+def frozen(pair, make_batches, optimizer):
+    return trained(pair, make_batches, "fp32", optimizer, freezes=True)
+
+
+def test_a_frozen_head_stays_with_whoever_has_released_its_codes(frozen):
+    ours, hand_off = frozen
+    state = ours.side.state()
+    for phase, stays in ((LOCAL, False), (RELEASE, True), (TRAIN, True)):
+        travels, kept = hand_off.write(state, {}, client=0, step=3, phase=phase)
+        weights = {name for name in travels if not is_optimizer_state(name)}
+        assert any(name.startswith("tail.") for name in weights)
+        assert any(name.startswith("head.") for name in weights) is (phase != TRAIN)
+        assert any(name.startswith("head.") for name in kept) is stays
+        back = hand_off.read(tensors.from_bytes(tensors.to_bytes(travels)), kept)
+        assert back.keys() == state.keys()
+        assert all(torch.equal(back[name], state[name]) for name in state)
+
+
+def test_a_hand_off_of_the_tail_is_as_small_as_the_tail_and_its_optimizer(frozen):
+    ours, hand_off = frozen
+    sizes = {p: hand_off.size_bytes(ours.side, p) for p in (LOCAL, RELEASE, TRAIN)}
+    assert sizes[LOCAL] == sizes[RELEASE]
+    tail = dict(ours.side.modules["tail"].named_parameters())
+    plain = 4 * sum(weight.numel() for weight in tail.values())
+    assert plain <= sizes[TRAIN] < 3 * plain + 1500
+    assert sizes[TRAIN] < sizes[LOCAL]
+
+
+def test_whoever_lacks_the_frozen_head_is_told_so(frozen):
+    ours, hand_off = frozen
+    travels, _ = hand_off.write(ours.side.state(), {}, client=0, step=3)
+    with pytest.raises(RunError, match="the head is frozen and stays with the clients"):
+        hand_off.read(travels)

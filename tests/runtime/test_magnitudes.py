@@ -43,3 +43,20 @@ def test_a_sum_of_squares_that_overflows_is_refused():
 
 def test_integers_are_finite():
     check_finite("buffers", [torch.tensor(3)])
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+def test_one_number_among_many_tensors_is_found(place):
+    sizes, dtypes = (3, 10_000, 1, 5), (torch.float32, torch.float32, torch.float64)
+    tensors = [torch.ones(n, dtype=dtypes[n % 3]) for n in sizes]
+    tensors += [torch.tensor(7), torch.full((4,), 3e38)]  # finite, their sum is not
+    check_finite("statistics", tensors)
+    tensors[place][-1] = float("-inf")
+    assert refused(check_finite, "statistics", tensors).code == "not-finite"
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_the_squares_of_short_floats_are_summed_as_longer_ones(kind):
+    tensors = [torch.full((90_000,), 1000.0, dtype=kind)]
+    check_norm("gradient", tensors, 3.001e5)
+    refused(check_norm, "gradient", tensors, 2.999e5)

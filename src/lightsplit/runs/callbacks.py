@@ -99,7 +99,8 @@ class Callbacks:
 def scalars(line: Mapping[str, Any]) -> dict[str, float]:
     """Return the numbers of a line, such as ``train/loss`` and ``test/auroc``.
 
-    With private heads, ``client-0/auroc`` and so on are the figures of each client.
+    Where several clients evaluate, each one's figures are ``client-0/auroc`` and so on,
+    or over the network ``client-NAME/auroc``.
 
     Example:
         >>> scalars({"step": 8, "train_loss": 0.5, "test_auroc": 0.9, "bytes": 64})
@@ -113,6 +114,7 @@ def scalars(line: Mapping[str, Any]) -> dict[str, float]:
         found[f"objectives/{name}"] = value
     clients = line.get("client_figures", [])
     if len(clients) > 1:
-        for index, figures in enumerate(clients):
-            found |= {f"client-{index}/{name}": v for name, v in figures.items()}
+        called = line.get("client_names", range(len(clients)))
+        for client, figures in zip(called, clients, strict=True):
+            found |= {f"client-{client}/{name}": v for name, v in figures.items()}
     return {name: float(value) for name, value in found.items() if value is not None}

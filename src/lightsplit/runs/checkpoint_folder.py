@@ -44,15 +44,17 @@ def write(
     before = _newest(folder).name if exists(folder) else ""
     if before == name:
         return folder / name
+    atomic.make_folder(folder)
     atomic.remove_drafts(folder)
     draft = folder / f"{name}.tmp"
-    draft.mkdir(parents=True)
+    draft.mkdir()
     progress = json.dumps(content).encode()
     for file, blob in {**files, "progress.json": progress}.items():
         atomic.write_new(draft / file, blob)
     atomic.sync_folder(draft)
     shutil.rmtree(folder / name, ignore_errors=True)
     draft.rename(folder / name)
+    atomic.sync_folder(folder)  # the name is there before ``latest`` says it
     atomic.write_text(folder / "latest", name)
     _remove_others(folder, {name, before})
     return folder / name

@@ -2,8 +2,9 @@
 
     test batches ─► client ─► [server] ─► output ─► torchmetrics, and the loss
 
-With shared heads one client speaks for all. With private heads each client has a model
-of its own, and a figure is the mean of theirs on the whole test set.
+With shared heads one client speaks for all, or each measures the same model on a test
+set of its own. With private heads each client has a model of its own. A figure over
+several clients is their mean (``mean_evaluation``).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -76,16 +77,34 @@ ACCURACY = Monitor("accuracy", is_higher_better=True)
 BY_ACCURACY = Scoring(_accuracy, ("accuracy",), ACCURACY)
 
 
+class Report(NamedTuple):
+    """What one client has measured.
+
+    Attributes:
+        figures: the loss and every metric, by name.
+        samples: of its test set; 0 if it does not say.
+        name: of the client; empty in one process.
+    """
+
+    figures: Figures
+    samples: int = 0
+    name: str = ""
+
+
 class Evaluation(NamedTuple):
     """The loss and every metric.
 
     Attributes:
-        figures: means over the clients that were asked, by name.
+        figures: means over the clients that reported, by name.
         clients: the figures of each of these clients.
+        names: of these clients, in the same order; empty in one process.
+        weighted_by: ``samples`` of the clients' test sets, or ``owners``: all alike.
     """
 
     figures: Figures
     clients: tuple[Figures, ...]
+    names: tuple[str, ...] = ()
+    weighted_by: str = "owners"
 
 
 def evaluate(
@@ -94,23 +113,41 @@ def evaluate(
     scoring: Scoring = BY_ACCURACY,
 ) -> Evaluation:
     """Let each client predict every batch, and measure its predictions."""
-    return mean_evaluation([_evaluate_one(one, batches, scoring) for one in clients])
+    return mean_evaluation([measure(one, batches, scoring) for one in clients])
 
 
-def mean_evaluation(clients: Sequence[Figures]) -> Evaluation:
-    """Return the figures of several clients and their means."""
-    count = len(clients)
-    means = {name: sum(one[name] for one in clients) / count for name in clients[0]}
-    return Evaluation(means, tuple(clients))
-
-
-def _evaluate_one(
-    client: Client, batches: LabelledBatches, scoring: Scoring
-) -> Figures:
+def measure(client: Client, batches: LabelledBatches, scoring: Scoring) -> Report:
+    """Let one client predict every batch, and measure its predictions."""
     scorer = Scorer(scoring, client)
     for inputs, labels in batches:
         scorer.add(client.predict_test(inputs, scorer.samples), labels)
-    return scorer.figures()
+    return Report(scorer.figures(), scorer.samples)
+
+
+def mean_evaluation(reports: Sequence[Report]) -> Evaluation:
+    """Return the figures of several clients and their means.
+
+    A client weighs as much as its test set has samples. If one does not say how many,
+    and where all have equally many, all weigh alike. A mean of areas under curves, or
+    of other figures that are no mean over samples, is not the figure of all samples
+    together, which nobody has.
+    """
+    sizes = [report.samples for report in reports]
+    is_weighted = all(sizes) and len(set(sizes)) > 1
+    weights = sizes if is_weighted else [1] * len(sizes)
+    means = {
+        name: sum(
+            w * one.figures[name] for w, one in zip(weights, reports, strict=True)
+        )
+        / sum(weights)
+        for name in reports[0].figures
+    }
+    return Evaluation(
+        means,
+        tuple(report.figures for report in reports),
+        tuple(report.name for report in reports if report.name),
+        "samples" if all(sizes) else "owners",
+    )
 
 
 class Scorer:

@@ -12,7 +12,7 @@ class RunPlan:
     """The server's settings for the course of a run.
 
     Attributes:
-        turn_steps, epochs, max_steps, local_epochs: as of Schedule.
+        turn_steps, epochs, max_steps, local_epochs, whole_rounds: as of Schedule.
         eval_every: rounds between evaluations; 0 is once per epoch.
         patience: evaluations without a new best before stopping; 0 is never.
         monitor: the test figure that decides which evaluation is the best.
@@ -24,6 +24,13 @@ class RunPlan:
         turn_timeout_seconds: the longest that the run waits for one turn, whatever its
             client does; then the run ends. 0 is one step timeout per step of the turn
             and ten more.
+        min_clients: owners that are enough for a round; 0 is all of them.
+        owners_per_round: the most owners of a round, drawn anew for each; 0 is
+            all who are there.
+        round_timeout_seconds: how long a round waits at each stage for those who are
+            late, if enough are there.
+        every_client_evaluates: with shared heads, whether each client measures the
+            model on its own test set, or the client of the last turn for all.
     """
 
     turn_steps: int = 1
@@ -36,9 +43,19 @@ class RunPlan:
     step_timeout_seconds: float = 60.0
     turn_timeout_seconds: float = 0.0
     local_epochs: int = 0
+    min_clients: int = 0
+    owners_per_round: int = 0
+    round_timeout_seconds: float = 30.0
+    every_client_evaluates: bool = False
+    whole_rounds: bool = False
 
     def schedule(self, batches: Sequence[int]) -> Schedule:
         """Return all turns of clients that have so many batches per epoch."""
         return Schedule(
-            batches, self.turn_steps, self.epochs, self.max_steps, self.local_epochs
+            batches,
+            self.turn_steps,
+            self.epochs,
+            self.max_steps,
+            self.local_epochs,
+            self.whole_rounds,
         )

@@ -16,6 +16,7 @@ class Progress:
     Attributes:
         turns: that have ended.
         steps: of all clients.
+        skipped: steps of clients who were absent; the run goes on without them.
         samples: of all steps; a sample counts every time it is used.
         client_steps: of each client.
         last_client: the client of the last turn.
@@ -33,6 +34,7 @@ class Progress:
 
     turns: int = 0
     steps: int = 0
+    skipped: int = 0
     samples: int = 0
     client_steps: list[int] = field(default_factory=list)
     last_client: int | None = None
@@ -47,6 +49,11 @@ class Progress:
     bytes: dict[str, int] = field(default_factory=dict)
     verdicts: list[dict[str, Any]] = field(default_factory=list)
     undone_turns: list[int] = field(default_factory=list)
+
+    @property
+    def place(self) -> int:
+        """How far in its schedule the run has come, in steps."""
+        return self.steps + self.skipped
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counters for a JSON file."""
@@ -77,6 +84,18 @@ class Progress:
         self.samples += samples
         self.client_steps[client] += steps
         self.last_client = client
+
+    def note_round(
+        self, steps_of: Sequence[int], done: Sequence[int], samples: int
+    ) -> None:
+        """Count a round of so many steps of each client, by those in ``done``."""
+        taken = sum(steps_of[client] for client in done)
+        self.turns += len(steps_of)
+        self.steps += taken
+        self.skipped += sum(steps_of) - taken
+        self.samples += samples
+        for client in done:
+            self.client_steps[client] += steps_of[client]
 
     def note_loss(self, loss_sum: float, samples: int) -> None:
         """Add to the training loss."""
@@ -109,6 +128,7 @@ class Progress:
                 "train_loss": self.loss_sum / max(self.loss_samples, 1),
                 **{f"test_{name}": v for name, v in evaluation.figures.items()},
                 "client_figures": [dict(figures) for figures in evaluation.clients],
+                **_owners(evaluation),
                 "bytes": self.bytes["total"],
                 "seconds": round(self.seconds, 3),
                 **self._objectives(),
@@ -141,6 +161,14 @@ class Progress:
         if not self.undone_turns:
             self.undone_turns = [0] * len(self.client_steps)
         self.undone_turns[client] += 1
+
+
+def _owners(evaluation: Evaluation) -> dict[str, Any]:
+    """Return who reported and how they weigh; nothing where they have no names."""
+    if not evaluation.names:
+        return {}
+    names = list(evaluation.names)
+    return {"client_names": names, "weighted_by": evaluation.weighted_by}
 
 
 def _plain(verdict: Verdict) -> dict[str, Any]:

@@ -77,13 +77,13 @@ class RunState:
             return "detector"
         if self.is_out_of_patience:
             return "patience"
-        if self.progress.steps >= self.schedule.total_steps:
+        if self.progress.place >= self.schedule.total_steps:
             return "schedule"
         return None
 
     def is_evaluation_due(self, turn: Turn) -> bool:
         """Return whether the schedule evaluates after ``turn``, already counted."""
-        return self.schedule.is_evaluated(turn, self.progress.steps, self.eval_every)
+        return self.schedule.is_evaluated(turn, self.progress.place, self.eval_every)
 
     def pace(self, client: int, steps: int, *, is_counted: bool = False) -> Pace:
         """Return where the steps of a turn lie in the run.
@@ -94,7 +94,7 @@ class RunState:
             is_counted: whether the progress has them already.
         """
         counted = steps if is_counted else 0
-        run_step = self.progress.steps - counted
+        run_step = self.progress.place - counted
         phase, first, phase_steps = self.schedule.phase_at(run_step)
         return Pace(
             first_step=self.progress.client_steps[client] - counted,
@@ -124,7 +124,7 @@ class RunState:
         """
         if self.guard is None:
             return Ruling()
-        steps = self.progress.steps
+        steps = self.progress.place
         ruling = self.guard.end(
             turn.client,
             ends_window=self.schedule.is_evaluated(turn, steps, self.guard.every),

@@ -60,6 +60,8 @@ class Schedule:
         max_steps: of all clients together in these epochs; 0 is no limit.
         local_epochs: of local training before codes are released; 0 where codes are
             sent in every step.
+        whole_rounds: whether ``max_steps`` never cuts a round short: the run then ends
+            with the last whole round before it, and has one at least.
     """
 
     batches: Sequence[int]
@@ -67,6 +69,7 @@ class Schedule:
     epochs: int = 1
     max_steps: int = 0
     local_epochs: int = 0
+    whole_rounds: bool = False
 
     def __post_init__(self) -> None:
         if not self.batches or min(self.batches) < 1:
@@ -135,11 +138,11 @@ class Schedule:
         yield from self._epochs(TRAIN, self.epochs, steps[TRAIN])
 
     def _epochs(self, phase: str, epochs: int, left: int) -> Iterator[Turn]:
-        rounds = self._rounds_per_epoch
+        rounds = self.rounds_per_epoch
         last_client = len(self.batches) - 1
         for number in range(epochs * rounds):
             epoch, position = divmod(number, rounds)
-            for client, steps in enumerate(self._round(position)):
+            for client, steps in enumerate(self.round_steps(position)):
                 if left <= 0:
                     return
                 steps_now = min(steps, left)
@@ -154,10 +157,25 @@ class Schedule:
         """The steps of all clients in each phase, in order."""
         epoch = sum(self._steps_per_epoch)
         steps = epoch * self.epochs
-        train = {TRAIN: min(steps, self.max_steps) if self.max_steps else steps}
+        train = {TRAIN: min(steps, self._most_steps) if self.max_steps else steps}
         if not self.local_epochs:
             return train
         return {LOCAL: epoch * self.local_epochs, RELEASE: sum(self.batches)} | train
+
+    @property
+    def _most_steps(self) -> int:
+        """The limit of steps, if need be down to the end of a round."""
+        if not self.whole_rounds:
+            return self.max_steps
+        first = sum(self.round_steps(0))
+        epochs, left = divmod(self.max_steps, sum(self._steps_per_epoch))
+        return max(epochs * sum(self._steps_per_epoch) + left // first * first, first)
+
+    def place_of(self, number: int) -> int:
+        """Return the steps of all clients before round ``number`` of the epochs."""
+        epoch, position = divmod(number, self.rounds_per_epoch)
+        clients, turn = len(self.batches), self.turn_steps
+        return epoch * sum(self._steps_per_epoch) + position * clients * turn
 
     @property
     def _steps_per_epoch(self) -> list[int]:
@@ -168,12 +186,13 @@ class Schedule:
         return [math.ceil(sum(self.batches) / clients)] * clients
 
     @property
-    def _rounds_per_epoch(self) -> int:
+    def rounds_per_epoch(self) -> int:
+        """Rounds that all clients together need for one pass over all data."""
         if not self.turn_steps:
             return 1
         return math.ceil(self._steps_per_epoch[0] / self.turn_steps)
 
-    def _round(self, position: int) -> list[int]:
+    def round_steps(self, position: int) -> list[int]:
         """Return the steps of every client in one round of an epoch.
 
         Rounds are computed one by one: a client may claim a million batches.

@@ -25,3 +25,8 @@ def put_back(sides: Mapping[str, Side], state: State) -> None:
                 if key.startswith(prefix)
             }
         )
+
+
+def copied(state: State) -> State:
+    """Return copies of the tensors of one side's state."""
+    return {name: tensor.clone() for name, tensor in state.items()}

@@ -23,7 +23,10 @@ from lightsplit.nesting import batch_size, map_tensors, to_device
 from lightsplit.objectives import ClientView
 from lightsplit.protections import LabelProtection, protected
 from lightsplit.protocol import Wire
-from lightsplit.runtime.client_model import ClientModel, Encoded, Protect
+from lightsplit.protocol.phases import TRAIN
+from lightsplit.runtime.averaging import Averaging
+from lightsplit.runtime.client_model import ClientModel, Protect
+from lightsplit.runtime.encoded import Encoded
 from lightsplit.runtime.hand_off import HandOff
 from lightsplit.runtime.inspector import Inspector
 from lightsplit.runtime.recipe import Pace, Recipe
@@ -31,6 +34,7 @@ from lightsplit.runtime.secret import Secret
 from lightsplit.runtime.server import Loss
 from lightsplit.runtime.side import ClientSide, State
 from lightsplit.runtime.turn import BatchSource, TurnReport
+from lightsplit.runtime.weight_averaging import WeightAveraging
 from lightsplit.transports import Send
 
 
@@ -61,6 +65,10 @@ class Client:
         objective_values: of the last step, by name; empty after a probe.
         last_turn: the report of the last turn that had steps.
         kept: the part of a shared side that stayed here at the last hand-off.
+        averaging: averages this client's gradients with those of the other owners of
+            a round; None where the client's own gradients count.
+        weight_averaging: averages this client's weights with those of the other owners
+            after every turn; None where nothing is averaged then.
     """
 
     def __init__(  # noqa: PLR0913
@@ -103,6 +111,8 @@ class Client:
         self.objective_values: dict[str, float] = {}
         self.last_turn: TurnReport | None = None
         self.kept: State = {}
+        self.averaging: Averaging | None = None
+        self.weight_averaging: WeightAveraging | None = None
 
     @property
     def wire(self) -> Wire:
@@ -141,6 +151,8 @@ class Client:
         inputs, labels = to_device((inputs, labels), self.device)
         self.model.train()
         self.side.zero_grad()
+        if self.averaging is not None:
+            self.averaging.begin(self.side)
         step, probe = self.steps, self._probe(labels)
         used = labels if probe is None else probe
         encoded, output, loss = self._forward(inputs, used, is_probe=probe is not None)
@@ -152,17 +164,20 @@ class Client:
             inputs, encoded.activation, encoded.code, output, labels, encoded.latent
         )
         torch.autograd.backward(self._with_objectives(loss, view, step))
-        self.recipe.apply(self.side, self.pace, step)
+        self._learn(step, batch_size(labels))
         return loss.item()
 
     def run_turn(self, batches: BatchSource, steps: int) -> TurnReport:
         """Train on the next ``steps`` batches."""
         report = TurnReport()
+        if self.weight_averaging is not None:
+            self.weight_averaging.begin(self.side)
         for _ in range(steps):
             inputs, labels = batches.batch(self.steps)
             loss = self.step(inputs, labels)
             report = report.after(batch_size(labels), loss, self.objective_values)
         if steps:
+            self._average(report.samples)
             self.last_turn = report
         return report
 
@@ -182,7 +197,11 @@ class Client:
     def hand_on(self) -> State:
         """Return the side as it travels to the next client."""
         travels, self.kept = self.hand_off.write(
-            self.side.state(), self.kept, client=self.index, step=self.steps
+            self.side.state(),
+            self.kept,
+            client=self.index,
+            step=self.steps,
+            phase=TRAIN if self.pace is None else self.pace.phase,
         )
         return travels
 
@@ -198,6 +217,23 @@ class Client:
         """
         if self.hand_off.optimizer_stays:
             self.side.load_optimizer(self.hand_off.own_optimizer(self.kept))
+
+    def _learn(self, step: int, samples: int) -> None:
+        """Update the side by the gradients at hand, or by the mean of a round's."""
+        if self.averaging is not None:
+            at = (self.index, step)
+            total = self.averaging.exchange(self.side, self.send, at, samples)
+            if not self.averaging.apply(self.side, total):
+                return
+        self.recipe.apply(self.side, self.pace, step)
+
+    def _average(self, samples: int) -> None:
+        """Take over the mean of what all owners of a round made of their sides."""
+        if self.weight_averaging is not None:
+            at = (self.index, self.steps - 1)
+            averaging = self.weight_averaging
+            total = averaging.exchange(self.side, self.send, at, samples)
+            averaging.apply(self.side, total)
 
     def _probe(self, labels: Any) -> Any:
         if self.inspector is None:

@@ -19,7 +19,7 @@ It has done its step by then, so always call ``backward``. In evaluation mode or
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -38,25 +38,10 @@ from lightsplit.protocol import (
     StepId,
     Wire,
 )
+from lightsplit.runtime.encoded import Encoded
 from lightsplit.runtime.secret import ClientDraws, Secret
 from lightsplit.runtime.side import ClientSide
 from lightsplit.transports import Send
-
-
-class Encoded(NamedTuple):
-    """What the head and the encoder made of a batch.
-
-    Attributes:
-        activation: the head's output.
-        latent: the code before the codec rounded it.
-        code: the code.
-        sent: the code as it is sent, which an objective may disturb.
-    """
-
-    activation: Tensor
-    latent: Tensor
-    code: Code
-    sent: Code
 
 
 class Passed(NamedTuple):
@@ -127,6 +112,12 @@ class ClientModel(nn.Module):
         self.wire = Wire(side.codec, side.output_codec, formats)
         self.wire.check_readable("code", *(["output"] if side.has_tail else []))
 
+    def train(self, mode: bool = True) -> Self:
+        """Do as for any module; frozen parts stay in evaluation mode."""
+        super().train(mode)
+        self.side.keep_frozen()
+        return self
+
     def forward(self, inputs: Any, labels: Tensor | None = None) -> Any:
         """Return the tail's output; in vanilla training, the server's loss.
 
@@ -166,7 +157,7 @@ class ClientModel(nn.Module):
             made.append(self.encode(activation))
             received = self._exchanged(watch(made[0]), companions, protect)
             tail.enter_context(self.seeded("tail"))
-            return self.side.lift(received)
+            return made[0].undone(self.side.lift(received))
 
         with self.seeded("head"), ExitStack() as tail:
             output = self.side.run(inputs, exchange)
@@ -185,11 +176,12 @@ class ClientModel(nn.Module):
         companions = self.side.companions(inputs)
 
         def exchange(activation: Tensor) -> Tensor:
-            output = self.side.disturb(self.side.modules["encoder"](activation))
+            encoded = self.encode(activation)
+            output = encoded.sent
             if self.side.codec.is_sent:
                 output = self._asked(at, output, companions)
             tail.enter_context(self.draws.prediction(self.index, self.steps))
-            return self.side.lift(output)
+            return encoded.undone(self.side.lift(output))
 
         with (
             torch.no_grad(),
@@ -257,8 +249,9 @@ class ClientModel(nn.Module):
 
     def encode(self, activation: Tensor) -> Encoded:
         """Return what the encoder makes of an activation, and what is sent of it."""
-        latent, code = self.side.codec.encoder.coded(activation)
-        return Encoded(activation, latent, code, self.side.disturb(code))
+        covered, uncover = self.side.cover(activation)
+        latent, code = self.side.codec.encoder.coded(covered)
+        return Encoded(activation, latent, code, self.side.disturb(code), uncover)
 
     def _exchanged(
         self, code: Code, companions: Companions, protect: Protect | None

@@ -16,6 +16,10 @@ travel need stochastic rounding: a change of 0.1 % a step is below half a unit o
 and rounding to the nearest would lose it at every hand-off. In int8 they and running
 variances would reach 0. Single numbers, such as Adam's count of steps, and integers are
 never rounded.
+
+Where codes are sent once, head and encoder are frozen before that (``FROZEN``). A
+client keeps them, with their optimizer's state, when it has released its codes; the
+hand-offs of the last phase carry what still changes, the tail.
 """
 
 from typing import NamedTuple
@@ -25,12 +29,14 @@ from torch import Tensor, nn
 
 from lightsplit.errors import ConfigError, RunError
 from lightsplit.formats import FORMATS, ROUNDINGS, Stream
+from lightsplit.protocol.phases import RELEASE, TRAIN
 from lightsplit.registry import unknown_name
 from lightsplit.results import tensors
-from lightsplit.runtime.optimizer_state import is_optimizer_state
+from lightsplit.runtime.optimizer_state import is_optimizer_state, slot_of
 from lightsplit.runtime.side import ClientSide, State
 
 HAND_OFFS = ("fp32", "bf16", "int8")
+FROZEN = ("head", "encoder", "local_tail", "objectives")  # once codes are released
 _SCALES = "scales/"  # no module's name holds a slash
 
 
@@ -50,6 +56,7 @@ class HandOff:
         optimizer_stays: whether every client keeps its own optimizer's state.
         seed: of the run.
         start: names the secret that the first weights were drawn from.
+        freezes: whether codes are sent once, and the modules that make them frozen.
     """
 
     def __init__(
@@ -60,6 +67,7 @@ class HandOff:
         optimizer_stays: bool = False,
         seed: int = 0,
         start: str = "",
+        freezes: bool = False,
     ) -> None:
         if name not in HAND_OFFS:
             raise ConfigError(unknown_name("hand-off", name, list(HAND_OFFS)))
@@ -74,17 +82,20 @@ class HandOff:
             self._start = _copies(
                 {k: w for k, w in weights.items() if w.requires_grad and w.ndim}
             )
-        self._bytes: dict[int, int] = {}
+        self.freezes = freezes
+        self._trained = [name for name, w in weights.items() if w.requires_grad]
+        self._bytes: dict[tuple[int, str], int] = {}
 
     @property
     def is_whole(self) -> bool:
         """Return whether the next client gets the very state, bit for bit."""
-        return self.name == "fp32" and not self.optimizer_stays and not self._fixed
+        parts = (self.optimizer_stays, self.freezes, self._fixed)
+        return self.name == "fp32" and not any(parts)
 
     @property
     def keeps_state(self) -> bool:
         """Return whether a part of the side stays with the client."""
-        return self.name == "int8" or self.optimizer_stays
+        return self.name == "int8" or self.optimizer_stays or self.freezes
 
     def bound_to(self, digest: str) -> str:
         """Return the terms that a hand-off is sealed for, from the contract's digest.
@@ -96,7 +107,9 @@ class HandOff:
             return digest
         return f"{digest} with first weights {self._start_name}"
 
-    def write(self, state: State, kept: State, *, client: int, step: int) -> Written:
+    def write(
+        self, state: State, kept: State, *, client: int, step: int, phase: str = TRAIN
+    ) -> Written:
         """Return the written state, and the part that stays with the client.
 
         Args:
@@ -104,14 +117,16 @@ class HandOff:
             kept: the part that stayed at this client's last hand-off.
             client: that hands the side on; seeds the rounding, with its step.
             step: the number of steps that the client has done.
+            phase: of the run, in which the side is handed on.
         """
         if self.is_whole:
             return Written(state, {})
         stream = Stream(self.seed, client, step, "hand_off")
         rounding = ROUNDINGS.create("stochastic", stream=stream)
         travels: State = {}
-        stays: State = {}
-        moving = {name: one for name, one in state.items() if name not in self._fixed}
+        stays = self.frozen(state) if phase in (RELEASE, TRAIN) else {}
+        left = {*self._fixed, *(stays if phase == TRAIN else ())}
+        moving = {name: one for name, one in state.items() if name not in left}
         for name, tensor in sorted(moving.items()):  # the order of the random numbers
             if name in self._start:
                 change = tensor - self._start[name] + kept.get(name, 0)
@@ -138,22 +153,39 @@ class HandOff:
             for name, tensor in written.items()
             if not name.startswith(_SCALES)
         }
-        return {**self._fixed, **arrived, **self.own_optimizer(kept or {})}
+        stayed = {k: v for k, v in (kept or {}).items() if k not in arrived}
+        if self.freezes and not any(map(self._is_frozen, [*arrived, *stayed])):
+            raise RunError(
+                "the head is frozen and stays with the clients, and this one does not "
+                "have it: give the folder of its state (--state)"
+            )
+        return {**self._fixed, **_copies(stayed), **arrived}
+
+    def frozen(self, state: State) -> State:
+        """Return a copy of the part of a state that no longer changes, if any."""
+        return _copies({k: v for k, v in state.items() if self._is_frozen(k)})
+
+    def _is_frozen(self, name: str) -> bool:
+        if not self.freezes:
+            return False
+        slot = slot_of(name)
+        own = name if slot is None else self._trained[slot]
+        return own.startswith(tuple(f"{part}." for part in FROZEN))
 
     def own_optimizer(self, kept: State) -> State:
         """Return a copy of the optimizer's state among the tensors that stayed."""
         return _copies({k: v for k, v in kept.items() if is_optimizer_state(k)})
 
-    def size_bytes(self, side: ClientSide) -> int:
-        """Return the bytes of a hand-off of ``side`` as safetensors.
+    def size_bytes(self, side: ClientSide, phase: str = TRAIN) -> int:
+        """Return the bytes of a hand-off of ``side`` in a phase, as safetensors.
 
         It grows once, when the optimizer makes its slots at the first step.
         """
         filled = 0 if side.optimizer is None else len(side.optimizer.state)
-        if filled not in self._bytes:
-            written = self.write(side.state(), {}, client=0, step=0)
-            self._bytes[filled] = len(tensors.to_bytes(written.travels))
-        return self._bytes[filled]
+        if (filled, phase) not in self._bytes:
+            written = self.write(side.state(), {}, client=0, step=0, phase=phase)
+            self._bytes[filled, phase] = len(tensors.to_bytes(written.travels))
+        return self._bytes[filled, phase]
 
     def _read(self, name: str, tensor: Tensor, written: State) -> Tensor:
         if name not in self._start:

@@ -18,6 +18,7 @@ from lightsplit.errors import ProtocolError
 from lightsplit.finite import all_finite
 
 NORM_LIMIT = 1e6
+_SHORT = 4096  # a running statistic has a number for each channel
 
 
 def check_numbers(name: str, values: Tensor, limit: float) -> None:
@@ -32,22 +33,40 @@ def check_numbers(name: str, values: Tensor, limit: float) -> None:
 
 def check_finite(name: str, tensors: Iterable[Tensor]) -> None:
     """Raise if a number that was computed from a message is not finite."""
+    if not all(map(all_finite, _joined(tensors))):
+        raise ProtocolError(
+            f"expected finite numbers in {name}, got others", code="not-finite"
+        )
+
+
+def _joined(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """Return the same numbers in fewer tensors: short ones of a kind become one."""
+    found: list[Tensor] = []
+    short: dict[tuple[torch.dtype, torch.device], list[Tensor]] = {}
     for tensor in tensors:
-        if not all_finite(tensor):
-            raise ProtocolError(
-                f"expected finite numbers in {name}, got others", code="not-finite"
-            )
+        if tensor.numel() > _SHORT:
+            found.append(tensor)
+        elif tensor.is_floating_point():
+            kind = (tensor.dtype, tensor.device)
+            short.setdefault(kind, []).append(tensor.detach().flatten())
+    return found + [torch.cat(each) for each in short.values()]
 
 
 def check_norm(name: str, tensors: Iterable[Tensor], limit: float) -> None:
     """Raise if the norm of all tensors together is beyond ``limit`` or not finite."""
-    norms = [torch.linalg.vector_norm(tensor.detach()) for tensor in tensors]
-    if not norms:
+    products = [_own_product(tensor.detach().flatten()) for tensor in tensors]
+    if not products:
         return
-    together = [norm.to(norms[0].device) for norm in norms]
-    norm = torch.linalg.vector_norm(torch.stack(together)).item()
+    together = torch.stack([one.to(products[0].device) for one in products])
+    norm = math.sqrt(together.sum().item())
     if not norm <= limit:
         raise _beyond(f"{name}: a norm of", norm, limit)
+
+
+def _own_product(flat: Tensor) -> Tensor:
+    """Return the sum of squares, in half the time of ``vector_norm``."""
+    wide = flat.to(torch.promote_types(flat.dtype, torch.float32))
+    return torch.dot(wide, wide)
 
 
 def _beyond(what: str, got: float, limit: float) -> ProtocolError:

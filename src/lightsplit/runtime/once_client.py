@@ -121,7 +121,7 @@ class OnceClient(Client):
         """Send the codes of samples from number ``first`` on."""
         self.model.eval()
         pool = "train" if at.is_training else "test"
-        scope = self.model.draws.secret.scope(self.index, "release", pool, first)
+        scope = self.model.draws.release(self.index, pool, first)
         with torch.no_grad(), scope:
             code = self.model.encode(self.side.activate(inputs)).sent
         message = self.wire.write_release(at, first, code)

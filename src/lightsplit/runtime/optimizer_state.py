@@ -11,6 +11,11 @@ def is_optimizer_state(name: str) -> bool:
     return name.startswith(_PREFIX)
 
 
+def slot_of(name: str) -> int | None:
+    """Return which of an optimizer's parameters a name belongs to; None for weights."""
+    return int(name.split(".")[1]) if is_optimizer_state(name) else None
+
+
 def optimizer_tensors(optimizer: Optimizer | None) -> dict[str, Tensor]:
     """Return the tensors that an optimizer keeps, under flat names."""
     if optimizer is None:

@@ -1,24 +1,34 @@
-"""A client's own list of the codes that it has sent once.
+"""A client's own list of the codes that it has sent and may not send otherwise.
 
-    STATE/released.jsonl   one line per message, only ever added to: which samples, and
-                           the SHA-256 of their codes as they travelled
+    STATE/released.jsonl   one line per message, only ever added to: which samples or
+                           which step, and the SHA-256 of the codes as they travelled
 
 A line is on the disk before its codes leave. A client that was killed, or whose server
 went back to an earlier checkpoint, may have to send codes again. It sends the same ones
 or none: what the server sees of a sample does not add up, whatever the server asks for.
+
+Where codes are sent once, samples are listed; where each release of a code is counted
+(``ReleaseBudget``), the steps that codes were sent in.
 """
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from lightsplit.errors import RunError
-from lightsplit.protocol import Release
+from lightsplit.protocol import CodeMessage, Release, Reply, Request
 from lightsplit.results import tensors
 from lightsplit.results.appending import append_line, whole_lines
+from lightsplit.transports import Send
 
 FILE_NAME = "released.jsonl"
-_Samples = tuple[bool, int]
+_Place = tuple[str, int]
+_KINDS = {
+    "training": "the codes of its training samples from number {} on",
+    "test": "the codes of its test samples from number {} on",
+    "step": "the codes of its step {}",
+}
 
 
 class ReleaseLog:
@@ -30,44 +40,77 @@ class ReleaseLog:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._file = None if folder is None else folder / FILE_NAME
-        self._known: dict[_Samples, str] = {}
+        self._known: dict[_Place, str] = {}
         if self._file is not None:
             for number, line in whole_lines(self._file):
                 self._known |= _parsed(self._file, number, line)
 
-    def note(self, message: Release) -> None:
-        """Remember a message before it is sent; refuse other codes of its samples."""
-        samples, digest = (message.is_training, message.first), _digest(message)
-        before = self._known.get(samples)
+    def note(self, message: Release | CodeMessage) -> None:
+        """Remember a message before it is sent; refuse other codes in its place."""
+        place, digest = _place(message), _digest(message)
+        before = self._known.get(place)
         if before == digest:
             return
         if before is not None:
-            kind = "training" if message.is_training else "test"
+            kind, number = place
             raise RunError(
-                f"this client has sent the codes of its {kind} samples from number "
-                f"{message.first} on, and now they came out otherwise, so they are not "
-                "sent: data, settings or head have changed; use a new --state folder "
-                "for a new run"
+                f"this client has sent {_KINDS[kind].format(number)}, and now they "
+                "came out otherwise, so they are not sent: data, settings or head have "
+                "changed; use a new --state folder for a new run"
             )
-        self._known[samples] = digest
+        self._known[place] = digest
         if self._file is not None:
-            line = {"training": samples[0], "first": samples[1], "sha256": digest}
+            line = {"kind": place[0], "number": place[1], "sha256": digest}
             append_line(self._file, json.dumps(line).encode())
 
 
-def _digest(message: Release) -> str:
+class ReleaseBudget:
+    """A mod that sends no more codes of a sample than were counted on.
+
+    Args:
+        log: of the client.
+        steps: returns how many steps the client may send codes in.
+    """
+
+    def __init__(self, log: ReleaseLog, steps: Callable[[], int]) -> None:
+        self._log = log
+        self._steps = steps
+
+    def __call__(self, request: Request, call_next: Send) -> Reply:
+        """Pass a request on, if its codes are counted."""
+        if isinstance(request, CodeMessage) and request.is_training:
+            most = self._steps()
+            if request.step >= most:
+                raise RunError(
+                    f"differential privacy was counted for {most:,} steps of this "
+                    f"client, and the server asks for step {request.step + 1:,}: "
+                    "nothing was sent"
+                )
+            self._log.note(request)
+        return call_next(request)
+
+
+def _place(message: Release | CodeMessage) -> _Place:
+    if isinstance(message, CodeMessage):
+        return "step", message.step
+    return "training" if message.is_training else "test", message.first
+
+
+def _digest(message: Release | CodeMessage) -> str:
     code = message.code
     written = {str(i): one for i, one in enumerate((code.values, *code.side))}
     return hashlib.sha256(tensors.to_bytes(written)).hexdigest()
 
 
-def _parsed(file: Path, number: int, line: bytes) -> dict[_Samples, str]:
+def _parsed(file: Path, number: int, line: bytes) -> dict[_Place, str]:
     try:
         found = json.loads(line)
-        samples = (bool(found["training"]), int(found["first"]))
-        return {samples: str(found["sha256"])}
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunError(
-            f"line {number} of {file} does not say which codes were sent; mend the "
-            "line, or use a new --state folder for a new run"
-        ) from error
+        place = (str(found["kind"]), int(found["number"]))
+        if place[0] in _KINDS:
+            return {place: str(found["sha256"])}
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise RunError(
+        f"line {number} of {file} does not say which codes were sent; mend the line, "
+        "or use a new --state folder for a new run"
+    )

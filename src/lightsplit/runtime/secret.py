@@ -143,6 +143,18 @@ class ClientDraws:
         self._predictions = 0
         return self.secret.scope(client, step, part)
 
+    def release(
+        self, client: int, pool: str, first: int
+    ) -> AbstractContextManager[None]:
+        """Seed the codes of samples from number ``first`` on, which are sent once.
+
+        They depend on the secret and the samples' place. A client's number is the
+        server's to give, and another one must not give other draws. In one process,
+        where all clients draw from one seed, their number tells them apart.
+        """
+        who = client if self.secret.is_seed else "own"
+        return self.secret.scope(who, "release", pool, first)
+
     def prediction(self, client: int, step: int) -> AbstractContextManager[None]:
         """Seed the next pass of a prediction, after ``step`` steps of training."""
         if self._predicted_at != (client, step):

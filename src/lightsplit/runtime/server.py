@@ -12,6 +12,7 @@ So the reply is written, and everything is checked, before an update is owed. A 
 that cannot be computed with undoes its whole step: its graph is used up.
 """
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -99,6 +100,17 @@ class Server:
         self._open: OpenStep | None = None
         self._owed: Callable[[], None] | None = None
         self.pace: Pace | None = None
+
+    def twin(self) -> "Server":
+        """Return a server with a copy of this one's side, for one owner's steps."""
+        return Server(
+            copy.deepcopy(self.side),
+            seed=self.seed,
+            loss=self.loss,
+            formats=self.wire.formats,
+            norm_limit=self.norm_limit,
+            recipe=self.recipe,
+        )
 
     def handle(self, request: Request) -> Reply:
         """Return the reply to a message after all its effects."""
@@ -249,12 +261,12 @@ class Server:
     ) -> Reply:
         """Return the reply after the backward pass: the gradient at the code."""
         at = StepId(request.client, request.step)
-        reply = self.wire.write_code_gradient(at, _gradient_at(values), loss)
+        reply = self.wire.write_code_gradient(at, gradient_at(values), loss)
         check_finite("the code gradient", [reply.gradient])
         return reply
 
 
-def _gradient_at(values: Tensor) -> Tensor:
+def gradient_at(values: Tensor) -> Tensor:
     """Return the gradient at a leaf, zeros where the backward pass did not reach it."""
     return torch.zeros_like(values) if values.grad is None else values.grad
 

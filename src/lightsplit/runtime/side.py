@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from lightsplit.codecs import Code, Codec
-from lightsplit.errors import ConfigError, RunError
+from lightsplit.errors import RunError
 from lightsplit.finite import all_finite
-from lightsplit.objectives import WeightedObjective
+from lightsplit.objectives import Covered, WeightedObjective, cover
 from lightsplit.runtime import code_cache, statistics
 from lightsplit.runtime.code_cache import CodeCache
 from lightsplit.runtime.crossing import SAMPLES, Crossing
@@ -29,6 +29,7 @@ from lightsplit.runtime.optimizer_state import (
     optimizer_tensors,
 )
 from lightsplit.runtime.precision import Precision
+from lightsplit.runtime.side_modules import by_name, kept_buffers
 from lightsplit.runtime.statistics import Statistics
 from lightsplit.splitting import companions_of, run_client
 
@@ -55,7 +56,7 @@ class Side:
             self.optimizer = optimizer(self._trainable)
         self._full_rates = [group["lr"] for group in self._groups]
         self._held: list[Tensor | None] = []
-        self._kept = _kept_buffers(self.modules)
+        self._kept = kept_buffers(self.modules)
         self._statistics = [
             (module, name)
             for module, name in self._kept
@@ -89,6 +90,11 @@ class Side:
         """Forget the gradients of the last step."""
         for parameter in self._trainable:
             parameter.grad = None
+
+    @property
+    def trainable(self) -> list[nn.Parameter]:
+        """The weights that training changes."""
+        return list(self._trainable)
 
     @property
     def gradients(self) -> list[Tensor]:
@@ -170,6 +176,7 @@ class ClientSide(Side):
         objectives: terms that the client adds to its loss.
         local_tail: ends the client's model where it trains alone, before codes are
             sent once.
+        freeze: whether head and tail stay as they are, running statistics included.
     """
 
     def __init__(  # noqa: PLR0913
@@ -182,7 +189,11 @@ class ClientSide(Side):
         output_codec: Codec | None = None,
         objectives: Sequence[WeightedObjective] = (),
         local_tail: nn.Module | None = None,
+        freeze: bool = False,
     ) -> None:
+        self._frozen = [head, *([] if tail is None else [tail])] if freeze else []
+        for module in self._frozen:
+            module.requires_grad_(False)
         modules: dict[str, nn.Module] = {"head": head, "encoder": codec.encoder}
         if tail is not None:
             modules["tail"] = tail
@@ -191,7 +202,7 @@ class ClientSide(Side):
         if local_tail is not None:
             modules["local_tail"] = local_tail
         if objectives:
-            modules["objectives"] = _by_name(objectives)
+            modules["objectives"] = by_name(objectives)
         for weighted in objectives:
             weighted.check(codec, has_tail=tail is not None)
         super().__init__(modules, optimizer)
@@ -199,20 +210,41 @@ class ClientSide(Side):
         self.output_codec = output_codec
         self.objectives = tuple(objectives)
 
+    def set_training(self, is_training: bool) -> None:
+        """Do as for any side; frozen parts stay in evaluation mode."""
+        super().set_training(is_training)
+        self.keep_frozen()
+
+    def keep_frozen(self) -> None:
+        """Put frozen parts back into evaluation mode."""
+        for module in self._frozen:
+            module.eval()
+
     def encode(self, inputs: Any) -> Code:
-        """Return the code of a batch of inputs."""
-        code: Code = self.modules["encoder"](self.activate(inputs))
+        """Return the code of a batch of inputs, before an objective disturbs it."""
+        covered, _ = self.cover(self.activate(inputs))
+        code: Code = self.modules["encoder"](covered)
         return code
 
     def activate(self, inputs: Any) -> Any:
         """Return the head's activation for a batch of inputs."""
         return self.precision.call(self.modules["head"], inputs)
 
+    def cover(self, activation: Tensor) -> Covered:
+        """Return the activation as the objectives want it to be encoded."""
+        return cover([one for one, weight in self.objectives if weight], activation)
+
     def disturb(self, code: Code) -> Code:
         """Return the code as the objectives want it to be sent."""
         for objective, weight in self.objectives:
             code = objective.disturb(code) if weight else code
         return code
+
+    @property
+    def releases(self) -> int | None:
+        """How often the code of a sample may be sent; None for any number."""
+        counts = [objective.releases for objective, weight in self.objectives if weight]
+        return min((count for count in counts if count is not None), default=None)
 
     def run(self, inputs: Any, exchange: Callable[[Tensor], Tensor]) -> Any:
         """Return the model's output; ``exchange`` turns activation into output."""
@@ -322,7 +354,15 @@ class ServerSide(Side):
 
     def forward(self, code: Code, companions: Sequence[Tensor] = ()) -> Code:
         """Return the output for a code and what crossed with it."""
-        lifted = self.modules["decoder"](code)
+        return self.encode(self.compute(self.lift(code), companions))
+
+    def lift(self, code: Code) -> Tensor:
+        """Return the activation that the decoder makes of a code."""
+        lifted: Tensor = self.modules["decoder"](code)
+        return lifted
+
+    def compute(self, lifted: Tensor, companions: Sequence[Tensor] = ()) -> Any:
+        """Return what the backbone, and a tail that is here, make of an activation."""
         activation, shared = self.crossing.received(lifted, companions)
         given = (activation, shared) if shared else (activation,)
         output = self.precision.call(self.modules["backbone"], *given)
@@ -331,6 +371,10 @@ class ServerSide(Side):
         output = self.crossing.answered(output, companions)
         if self.has_tail:
             output = self.precision.call(self.modules["tail"], output)
+        return output
+
+    def encode(self, output: Any) -> Code:
+        """Return an output as it is sent."""
         if "encoder" in self.modules:
             encoded: Code = self.modules["encoder"](output)
             return encoded
@@ -338,17 +382,6 @@ class ServerSide(Side):
 
 
 _HALVES = (torch.bfloat16, torch.float16)
-
-
-def _kept_buffers(modules: nn.ModuleDict) -> list[tuple[nn.Module, str]]:
-    """Return the places of the buffers that belong to the state of a side."""
-    kept = modules.state_dict().keys()
-    return [
-        (module, name)
-        for path, module in modules.named_modules()
-        for name, _ in module.named_buffers(recurse=False)
-        if f"{path}.{name}" in kept
-    ]
 
 
 def _sums(
@@ -359,16 +392,3 @@ def _sums(
         a if b is None else b if a is None else a + b
         for a, b in zip(held, own, strict=True)
     ]
-
-
-def _by_name(objectives: Sequence[WeightedObjective]) -> nn.ModuleDict:
-    names = [weighted.objective.name for weighted in objectives]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ConfigError(
-            f"expected each objective once, got {', '.join(twice)} more than once; "
-            "add up its weights"
-        )
-    return nn.ModuleDict(
-        {weighted.objective.name: weighted.objective for weighted in objectives}
-    )

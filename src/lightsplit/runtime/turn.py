@@ -50,3 +50,19 @@ class TurnReport(NamedTuple):
             sums or self.objective_sums,
             self.objective_samples + (samples if objectives else 0),
         )
+
+    def plus(self, other: "TurnReport") -> "TurnReport":
+        """Return both reports together."""
+        names = {**self.objective_sums, **other.objective_sums}
+        sums = {
+            name: self.objective_sums.get(name, 0.0)
+            + other.objective_sums.get(name, 0.0)
+            for name in names
+        }
+        return TurnReport(
+            self.steps + other.steps,
+            self.samples + other.samples,
+            self.loss_sum + other.loss_sum,
+            sums,
+            self.objective_samples + other.objective_samples,
+        )

@@ -1,10 +1,18 @@
-"""A run in one process: turns over clients, checkpoints, verification."""
+"""A run in one process: turns or rounds over clients, checkpoints, verification."""
 
 from lightsplit.simulation import checkpoint
+from lightsplit.simulation.gathering import Gathering
+from lightsplit.simulation.round_trainer import RoundTrainer
+from lightsplit.simulation.shared_side import SharedSide
+from lightsplit.simulation.splitfed_trainer import SplitFedTrainer
 from lightsplit.simulation.trainer import Trainer, TurnEnded
 from lightsplit.simulation.verification import Verification, verify
 
 __all__ = [
+    "Gathering",
+    "RoundTrainer",
+    "SharedSide",
+    "SplitFedTrainer",
     "Trainer",
     "TurnEnded",
     "Verification",

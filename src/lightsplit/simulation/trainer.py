@@ -56,6 +56,9 @@ class Trainer:
         patience: evaluations without a new best before stopping; 0 is never.
         guard: judges the clients, whose messages pass its collector.
         scoring: of the test set.
+        every_client_evaluates: a shared side after it was handed on, as over a network
+            where each has a test set of its own; otherwise the client of the last turn
+            evaluates for all. With private heads every client always does.
 
     Attributes:
         state: where the run stands.
@@ -74,6 +77,7 @@ class Trainer:
         patience: int = 0,
         guard: Guard | None = None,
         scoring: Scoring = BY_ACCURACY,
+        every_client_evaluates: bool = False,
     ) -> None:
         self.clients = clients
         self.server = server
@@ -81,6 +85,7 @@ class Trainer:
         self.batches = batches
         self._test = test
         self.scoring = scoring
+        self._every_client_evaluates = every_client_evaluates
         self.state = RunState(
             len(clients),
             eval_every=eval_every,
@@ -116,24 +121,36 @@ class Trainer:
         return self.has_shared_heads and len(self.clients) > 1
 
     @property
+    def _hands_on_first(self) -> bool:
+        """Return whether a turn's side is handed on before all clients evaluate it."""
+        return self.side_travels and self._every_client_evaluates
+
+    @property
     def is_done(self) -> bool:
         """Return whether no further turn begins."""
         return self.state.stop_reason is not None
 
     def run(self) -> Iterator[TurnEnded]:
         """Train from where the progress stands, and yield after every turn."""
-        for turn in islice(self.schedule.turns(), self.progress.turns, None):
+        for turn in self._due():
             if self.is_done:
                 return
             began = time.perf_counter()
             report = self._take(turn)
             ruling = self.state.judge(turn, self._capture, self._put_back)
+            if self._hands_on_first:
+                self._hand_on(turn.client)
             evaluation = self._evaluate(turn) if self._is_due(turn) else None
             self.progress.seconds += time.perf_counter() - began
             if evaluation is not None:
                 self.state.remember(turn, evaluation, self.meter.by_kind())
-            self._hand_on(turn.client)
+            if not self._hands_on_first:
+                self._hand_on(turn.client)
             yield TurnEnded(turn, report, evaluation, ruling)
+
+    def _due(self) -> Iterator[Turn]:
+        """Yield the turns that are not over."""
+        return islice(self.schedule.turns(), self.progress.turns, None)
 
     def _take(self, turn: Turn) -> TurnReport:
         client = self.clients[turn.client]
@@ -169,7 +186,9 @@ class Trainer:
         previous = self.progress.last_client
         if self.side_travels and previous not in (None, client):
             taker = self.clients[client]
-            self.meter.add("hand_off", 2 * taker.hand_off.size_bytes(taker.side))
+            phase, _, _ = self.schedule.phase_at(self.progress.steps - 1)
+            size = taker.hand_off.size_bytes(taker.side, phase)
+            self.meter.add("hand_off", 2 * size)
 
     def _hand_on(self, client: int) -> None:
         """Change a shared side as a hand-off to the next client would."""
@@ -182,5 +201,14 @@ class Trainer:
         return self.state.is_stopped_by_guard or self.state.is_evaluation_due(turn)
 
     def _evaluate(self, turn: Turn) -> Evaluation:
-        asked = [self.clients[turn.client]] if self.has_shared_heads else self.clients
+        asked = self._asked(turn)
+        if self._hands_on_first:
+            each = asked[0].hand_off.size_bytes(asked[0].side)
+            self.meter.add("hand_off", len(asked) * each)
         return evaluate(asked, self._test, self.scoring)
+
+    def _asked(self, turn: Turn) -> Sequence[Client]:
+        """Return the clients that evaluate: with shared heads one may for all."""
+        if self.has_shared_heads and not self._hands_on_first:
+            return [self.clients[turn.client]]
+        return self.clients

@@ -1,0 +1,209 @@
+"""A server that joins the batches of all owners of a round to one.
+
+    codes of all owners ─► decoder, each alone ─► one batch ─► backbone ─► a part each
+    output gradients    ─► one backward pass, one update     ─► code gradients
+
+The loss of a round is the mean over all its samples. An owner knows the mean over its
+own batch alone, so the server weighs: the output gradient of an owner with n of the
+round's N samples counts n / N, and the code gradient that it gets back is multiplied by
+N / n. Numbers on the wire therefore have the same scale as in turns, and every owner
+trains as if its own mean loss were all there is.
+
+The order in which codes come changes nothing: owners are joined in the order of their
+numbers. The joined batch is one batch for normalisation layers and dropout.
+
+An owner whose output gradient does not come leaves a gradient of zero and no weight.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from lightsplit import seeding
+from lightsplit.codecs import Code
+from lightsplit.errors import ConfigError, ProtocolError
+from lightsplit.protocol import (
+    CodeGradient,
+    CodeMessage,
+    OutputGradient,
+    OutputMessage,
+    Reply,
+    Request,
+    StepId,
+)
+from lightsplit.runtime.magnitudes import check_finite, check_norm, check_numbers
+from lightsplit.runtime.ranks import Ranks
+from lightsplit.runtime.server import Server, gradient_at
+
+
+class _Part(NamedTuple):
+    """One owner's part of the joined batch."""
+
+    at: StepId
+    values: Tensor
+    output: Tensor
+
+
+class JoiningServer(Server):
+    """Takes all codes of a round at once, and then all output gradients.
+
+    To ``answer``, a message of a training step is a round of one owner, as an audit
+    makes it. Its arguments are those of Server.
+
+    Attributes:
+        ranks: processes that compute the joined batch together; None is this one alone.
+        rows: samples of each owner in the joined batch.
+    """
+
+    ranks: Ranks | None = None
+    rows: Mapping[int, int] = {}
+    _parts: Mapping[int, _Part] = {}
+    _round = 0
+    _buffers: Sequence[Tensor] = ()
+
+    def answer(self, request: Request) -> Reply:
+        """Return the reply to a message outside training, or in a round of one."""
+        if not request.is_training:
+            return super().answer(request)
+        self.settle()
+        self.check(request)
+        if isinstance(request, CodeMessage):
+            return self.forward_round(request.step, [request])[request.client]
+        if isinstance(request, OutputGradient):
+            return self.backward_round([request])[request.client]
+        raise ProtocolError(
+            f"expected a code or an output gradient, got a {request.kind}",
+            code="out-of-order",
+        )
+
+    def check(self, request: Request) -> None:
+        """Raise if the message of one owner must not enter a round."""
+        if isinstance(request, CodeMessage):
+            code = self.wire.read_code(request)
+            check_numbers("code", code.values, self.norm_limit)
+        elif isinstance(request, OutputGradient):
+            check_numbers("output_gradient", self._gradient(request), self.norm_limit)
+
+    def forward_round(
+        self, number: int, requests: Sequence[CodeMessage]
+    ) -> dict[int, OutputMessage]:
+        """Return every owner's output for the codes of round ``number``."""
+        self.settle()
+        self.abandon_step()
+        self._buffers, self._round = self._copied_buffers(), number
+        ordered = sorted(requests, key=lambda request: request.client)
+        leaves = [self._leaf(request) for request in ordered]
+        with self._undone_if_refused(list(self._buffers)):
+            self.side.set_training(True)
+            with seeding.scope(self.seed, "round", number, "server"):
+                outputs = self._outputs(leaves)
+            check_finite("the output", [output.values for output in outputs])
+            check_finite("running statistics", self.side.statistics)
+            replies, parts = {}, {}
+            for request, leaf, output in zip(ordered, leaves, outputs, strict=True):
+                at = StepId(request.client, request.step)
+                replies[request.client] = self.wire.write_output(at, output)
+                parts[request.client] = _Part(at, leaf.values, output.values)
+        self._parts = parts
+        self.rows = {client: len(part.output) for client, part in parts.items()}
+        return replies
+
+    def backward_round(
+        self, requests: Sequence[OutputGradient]
+    ) -> dict[int, CodeGradient]:
+        """Return every owner's code gradient; from then on one update is owed.
+
+        Where the gradient of the weights is beyond the limit, the owner with the
+        largest part of it is left out, until the rest is within. Whoever was left out
+        is missing among the replies.
+        """
+        gradients = {one.client: self._gradient(one) for one in requests}
+        with self._undone_if_refused(list(self._buffers)):
+            while True:
+                weights = self._weights(list(gradients))
+                self._differentiate(gradients, weights)
+                try:
+                    check_norm("gradients", self.side.gradients, self.norm_limit)
+                    break
+                except ProtocolError:
+                    if len(gradients) == 1:
+                        raise
+                    del gradients[self._largest(gradients, weights)]
+            replies = {
+                client: self._reply(self._parts[client], 1 / weights[client])
+                for client in sorted(gradients)
+            }
+        number, self._parts = self._round, {}
+        self._owed = lambda: self.recipe.apply(self.side, self.pace, number)
+        return replies
+
+    def abandon_step(self) -> None:
+        """Undo a round whose gradients will not come, with running statistics."""
+        if self._parts:
+            self._put_back(list(self._buffers))
+            self._parts = {}
+
+    def _leaf(self, request: CodeMessage) -> Code:
+        code = self.wire.read_code(request)
+        return Code(code.values.detach().requires_grad_(), code.side)
+
+    def _outputs(self, codes: Sequence[Code]) -> list[Code]:
+        """Return the parts of the backbone's output for all codes together."""
+        lifted = [self.side.lift(code) for code in codes]
+        sizes = [len(one) for one in lifted]
+        end = self.side if self.ranks is None else self.ranks
+        output = end.compute(torch.cat(lifted))
+        if not isinstance(output, Tensor) or len(output) != sum(sizes):
+            raise ConfigError(
+                "a joined batch needs a backbone with one output per sample: train "
+                "this model in turns (--rounds turns)"
+            )
+        return [self.side.encode(part) for part in torch.split(output, sizes)]
+
+    def _gradient(self, request: OutputGradient) -> Tensor:
+        part = self._parts.get(request.client)
+        if part is None or part.at.step != request.step:
+            raise ProtocolError(
+                f"step {request.step} of client {request.client} has sent no code"
+            )
+        return self.wire.read_output_gradient(request, part.output)
+
+    def _weights(self, clients: Sequence[int]) -> dict[int, float]:
+        """Return each owner's share of the samples, of those whose gradients came."""
+        samples = {client: len(self._parts[client].output) for client in clients}
+        total = sum(samples.values())
+        return {client: count / total for client, count in samples.items()}
+
+    def _differentiate(
+        self, gradients: Mapping[int, Tensor], weights: Mapping[int, float]
+    ) -> None:
+        """Go back through the joined batch once; the graph stays for another try."""
+        self.side.zero_grad()
+        for part in self._parts.values():
+            part.values.grad = None
+        clients = sorted(gradients)
+        torch.autograd.backward(
+            [self._parts[client].output for client in clients],
+            [gradients[client] * weights[client] for client in clients],
+            retain_graph=True,
+        )
+
+    def _largest(
+        self, gradients: Mapping[int, Tensor], weights: Mapping[int, float]
+    ) -> int:
+        """Return the owner whose gradients alone change the weights the most."""
+        norms = {}
+        for client, gradient in gradients.items():
+            self._differentiate({client: gradient}, weights)
+            norm = sum(float(g.norm()) ** 2 for g in self.side.gradients)
+            norms[client] = norm if math.isfinite(norm) else math.inf
+        return max(norms, key=lambda client: (norms[client], client))
+
+    def _reply(self, part: _Part, scale: float) -> CodeGradient:
+        gradient = gradient_at(part.values) * scale
+        reply = self.wire.write_code_gradient(part.at, gradient, None)
+        check_finite("the code gradient", [reply.gradient])
+        return reply

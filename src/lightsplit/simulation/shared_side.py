@@ -1,0 +1,71 @@
+"""One side that all owners of a round hold, in one process.
+
+Over a network every owner has a copy of the shared head and tail, with gradients and
+statistics of its own. Here they have one: gradients and statistics are changed over
+whenever another owner goes on, and the first owner that gets the round's sum makes the
+update for all. So a further owner costs no memory.
+"""
+
+from torch import Tensor
+
+from lightsplit.protocol import Total
+from lightsplit.runtime import Averaging, Side
+from lightsplit.transports.sealing import SealingKey
+
+
+class Seat:
+    """Gradients and statistics of an owner while another one works."""
+
+    def __init__(self) -> None:
+        self.gradients: list[Tensor | None] | None = None
+        self.buffers: list[Tensor] = []
+
+
+class SharedSide(Averaging):
+    """Averages the gradients of owners who hold one side.
+
+    Args:
+        side: that they hold.
+        key: hides the parts of the sum; in one process from nobody.
+        batch_size: the largest batch of a step.
+    """
+
+    def __init__(self, side: Side, key: SealingKey, batch_size: int) -> None:
+        super().__init__(key, batch_size)
+        self._side = side
+        self._first: list[Tensor] = []
+        self._is_updated = False
+
+    def begin_round(self, number: int) -> None:
+        """Get ready for a round: its owners start with the side as it is now."""
+        self.number = number
+        self._first = [buffer.clone() for buffer in self._side.buffers]
+        self._is_updated = False
+
+    def apply(self, side: Side, total: Total) -> bool:
+        """Do as for any side, but once in a round."""
+        if self._is_updated:
+            return False
+        self._is_updated = True
+        return super().apply(side, total)
+
+    def enter(self, seat: Seat) -> None:
+        """Put an owner's gradients and statistics in place."""
+        if self._is_updated:
+            return
+        gradients = seat.gradients or [None] * len(self._side.trainable)
+        for parameter, gradient in zip(self._side.trainable, gradients, strict=True):
+            parameter.grad = gradient
+        self._put(seat.buffers or self._first)
+
+    def leave(self, seat: Seat) -> None:
+        """Keep an owner's gradients and statistics."""
+        if self._is_updated:
+            return
+        seat.gradients = [parameter.grad for parameter in self._side.trainable]
+        seat.buffers = [buffer.clone() for buffer in self._side.buffers]
+        self._put(self._first)
+
+    def _put(self, buffers: list[Tensor]) -> None:
+        for buffer, value in zip(self._side.buffers, buffers, strict=True):
+            buffer.data.copy_(value)  # a graph that is still open may hold the buffer
