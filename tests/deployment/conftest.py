@@ -361,7 +361,7 @@ def net():
 
 @pytest.fixture
 def make_coordinator(net, tmp_path):
-    def make(plan=None, names=net.NAMES, server=None, **terms):
+    def make(plan=None, names=net.NAMES, server=None, stays=None, **terms):
         return Coordinator(
             server or net.CountingServer(),
             net.make_contract(**terms),
@@ -369,6 +369,7 @@ def make_coordinator(net, tmp_path):
             run="run",
             folder=tmp_path,
             names=names,
+            stays=stays or (lambda _steps: True),
         )
 
     return make

@@ -16,7 +16,9 @@ def assignments(queue):
 
 def make_queue(*, shared, turns=0):
     schedule = Schedule([2, 1], turn_steps=1)
-    return AssignmentQueue(schedule, turns=turns, eval_every=0, has_shared_heads=shared)
+    return AssignmentQueue(
+        schedule, turns=turns, eval_every=0, every_client_evaluates=not shared
+    )
 
 
 def test_with_shared_heads_the_last_client_speaks_for_all():

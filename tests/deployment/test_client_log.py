@@ -101,3 +101,13 @@ def test_without_a_folder_the_log_is_in_memory():
     log = ClientLog(None)
     log.note("done", "r", 5, 9)
     assert "went back" in log.note("granted", "r", 4, 9)
+
+
+def test_it_knows_the_steps_of_each_run(tmp_path):
+    log = ClientLog(tmp_path)
+    assert log.steps_in("r") is None
+    log.note("granted", "r", 0, 0)
+    assert log.steps_in("r") is None  # it cannot tell which sides are of which run
+    log.note("done", "r", 0, 4)
+    log.note("granted", "s", 0, 0)
+    assert (log.steps_in("r"), log.steps_in("s"), log.steps_in("t")) == (4, 0, 0)

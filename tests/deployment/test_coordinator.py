@@ -152,11 +152,45 @@ def test_a_run_that_was_saved_at_its_end_is_over_when_it_is_loaded(net, alone, e
     line = enter(alone(plan))
     net.take_turn(line, line.order)
     again = alone(plan)
-    assert not again.is_over  # it can be asked for predictions
+    assert again.is_over
+    assert not again.may_close  # it can be asked for predictions
     assert enter(again).order == Finished("schedule", 0)
     third = alone(plan)
     third.stop()
     assert third.finished == Finished("schedule", 0)
+
+
+def test_a_server_that_need_not_stay_waits_for_those_who_have_not_heard(
+    net, alone, enter
+):
+    plan = RunPlan(max_steps=1, step_timeout_seconds=60)
+    line = enter(alone(plan))
+    net.take_turn(line, line.order)
+    again = alone(plan, stays=lambda steps: steps != 1)
+    assert again.is_over
+    assert not again.wait(0)
+    late = enter(again)
+    late.finish(Heard())
+    assert again.wait(0)
+    counts = again.members[0].meter.by_kind()
+    third = alone(plan, stays=lambda _steps: False)
+    assert third.wait(0)  # it knows from the disk that Alice has heard
+    assert third.members[0].meter.by_kind() == counts
+
+
+def test_who_has_heard_of_an_end_has_not_heard_of_a_later_one(net, alone, enter):
+    first = alone(RunPlan(max_steps=1))
+    line = enter(first)
+    net.take_turn(line, line.order)
+    line.finish(Heard())
+    longer = RunPlan(max_steps=2, step_timeout_seconds=60)
+    second = alone(longer)
+    assert not second.is_over
+    line = enter(second)
+    net.take_turn(line, line.order)
+    third = alone(longer, stays=lambda _steps: False)
+    assert third.is_over
+    assert not third.wait(0)
 
 
 def test_patience_that_ran_out_stays_out_when_the_run_is_loaded(net, alone, enter):

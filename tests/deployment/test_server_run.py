@@ -175,3 +175,21 @@ def test_a_run_that_is_over_has_no_assignment(net, tmp_path):
         train(net, run)
     assert run.turns.current is None
     assert (run.finished.reason, run.finished.side) == ("schedule", b"sealed")
+
+
+def test_an_evaluation_by_all_gets_the_side_of_its_turn_and_hands_none_on(
+    net, tmp_path
+):
+    run = net.make_run(tmp_path, (1, 1), plan=RunPlan(every_client_evaluates=True))
+    train(net, run, side=b"first")
+    train(net, run, side=b"second")
+    order = run.turns.current
+    grant = run.grant(order)
+    assert (grant.turn, grant.steps, grant.side) == (1, 0, b"second")
+    with pytest.raises(ProtocolError, match="no side travels after an evaluation"):
+        hand_in(run, order, side=b"third")
+    hand_in(run, order, figures=(1.0, 0.5), samples=3)
+    hand_in(run, run.turns.current, figures=(2.0, 1.0), samples=1)
+    line = run.progress.history[-1]
+    assert (line["test_loss"], line["weighted_by"]) == (1.25, "samples")
+    assert line["client_names"] == ["alice", "bob"]

@@ -132,6 +132,21 @@ def test_a_turn_that_the_run_ended_without_is_undone(make):
     assert are_same(client.side.state(), before)
 
 
+def test_a_side_of_another_run_in_the_folder_is_not_taken_for_this_runs(make):
+    client, keeper, batches = make()
+    take(client, keeper, batches, Grant(0, 1, 0))
+    mine = copied(client)
+    take(client, keeper, batches, Grant(1, 2, 1))  # as if of a longer run before
+    again, keeper, _ = make()
+    keeper.finish(Finished(), "run", 1)
+    assert are_same(again.side.state(), mine)
+    assert again.steps == 1
+    third, keeper, _ = make()
+    first = copied(third)
+    keeper.finish(Finished(), "run", 0)
+    assert are_same(third.side.state(), first)
+
+
 def test_a_client_that_never_had_a_turn_ends_with_its_first_weights(make):
     client, keeper, _ = make()
     first = copied(client)

@@ -21,7 +21,7 @@ from lightsplit.errors import (
     TransportError,
 )
 from lightsplit.protocol.control import Finished, Grant, Heard, Ready, TurnDone, Welcome
-from lightsplit.runs.evaluation import Evaluation
+from lightsplit.runs.evaluation import Report
 from lightsplit.runs.plan import RunPlan
 from lightsplit.runs.schedule import Schedule
 from lightsplit.transports.sealing import SealingKey
@@ -208,7 +208,7 @@ def test_a_client_cannot_resume_without_its_kept_side(net, work):
 @pytest.mark.parametrize(
     ("options", "figures"),
     [
-        ({"test": []}, (None, (1.5, 0.5))),
+        ({"test": []}, (None, (1.5, 0.5), 4)),
         ({}, (None, ())),
         ({"test": [], "reports": False}, (None, ())),
     ],
@@ -217,9 +217,8 @@ def test_a_client_cannot_resume_without_its_kept_side(net, work):
 def test_figures_are_told_only_if_the_client_reports_them(
     options, figures, net, work, monkeypatch
 ):
-    found = {"loss": 1.5, "accuracy": 0.5}
-    measured = Evaluation(found, (found,))
-    monkeypatch.setattr(worker, "evaluate", lambda *_asked: measured)
+    measured = Report({"loss": 1.5, "accuracy": 0.5}, samples=4)
+    monkeypatch.setattr(worker, "measure", lambda *_asked: measured)
     line = net.Script(Welcome(0, "r"), Grant(0, 0, 0, evaluate=True), Finished())
     work(line, **options)
     assert line.heard[2] == TurnDone(0, b"", *figures)

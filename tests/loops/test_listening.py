@@ -11,10 +11,18 @@ import torch
 
 import lightsplit
 from lightsplit.deployment.door import most_streams
-from lightsplit.errors import ConfigError, ContractError, LightSplitError
+from lightsplit.deployment.pauses import Pauses
+from lightsplit.errors import (
+    ConfigError,
+    ContractError,
+    LightSplitError,
+    RunError,
+    TransportError,
+)
 from lightsplit.protocol.control import Hello, Ready
 from lightsplit.transports.certificates import CertificateFolder
 from lightsplit.transports.credentials import TlsFiles, channel_credentials
+from lightsplit.transports.grpc_client import Connection
 from lightsplit.transports.grpc_server import SESSION
 from lightsplit.transports.registrar import Registrar
 
@@ -22,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 
 @contextmanager
-def served(host, folder, **options):
+def served(host, folder, address="127.0.0.1:0", **options):
     """Serve in a thread; yield the address."""
     ports, is_wanted = [], threading.Event()
     is_listening = threading.Event()
@@ -33,11 +41,15 @@ def served(host, folder, **options):
             is_listening.set()
         return not is_wanted.is_set()
 
-    serve = threading.Thread(
-        target=host.serve,
-        args=("127.0.0.1:0", folder),
-        kwargs={"watch": watch, **options},
-    )
+    def run():
+        try:
+            host.serve(address, folder, watch=watch, **options)
+        except LightSplitError as error:
+            host.failure = error
+            is_listening.set()
+
+    host.failure = None
+    serve = threading.Thread(target=run)
     serve.start()
     try:
         assert is_listening.wait(30)
@@ -45,6 +57,11 @@ def served(host, folder, **options):
     finally:
         is_wanted.set()
         serve.join(30)
+
+
+def connected(network, address, cut):
+    secret = lightsplit.Secret(0)
+    return lightsplit.connect(network, server=address, secret=secret, **cut)
 
 
 @pytest.fixture
@@ -133,6 +150,74 @@ def test_a_message_that_belongs_to_turns_is_refused(kit, tmp_path):
         with pytest.raises(LightSplitError, match="expected a step or an update"):
             model.line._call(Ready(3))
         model.close()
+
+
+def test_a_full_disk_ends_the_server_in_one_sentence_and_nothing_is_lost(
+    kit, tmp_path, caplog
+):
+    """The client hears nothing of the disk, tries again, and ends as if nothing was."""
+    cut, mine, _, host = ends(kit, tmp_path)
+    saves, obstacle = tmp_path / "saves", tmp_path / "saves" / "update-00000003.tmp"
+    with served(host, saves, save_every=1) as address:
+        model = connected(mine, address, cut)
+        optimizer = kit.ADAM(model.parameters())
+        kit.train(model, optimizer, 2)
+        obstacle.write_text("in the way")
+        trainer = threading.Thread(target=kit.train, args=(model, optimizer, 2, 2))
+        trainer.start()
+        wait_until(lambda: host.failure is not None)
+    obstacle.unlink()
+    assert isinstance(host.failure, RunError)
+    assert "cannot save the server in" in str(host.failure)
+    again = lightsplit.host(kit.make_network(), optimizer=kit.ADAM, **cut)
+    with served(again, saves, address=address):
+        trainer.join(60)
+        assert not trainer.is_alive()
+        model.close()
+    assert "the server stops and may come back; trying again" in caplog.text
+    assert str(saves) not in caplog.text
+    assert again.loops.applied() == {"owner": 4}
+    alone = kit.make_network()
+    _, local = kit.make_ends(alone, cut=cut)
+    kit.train(local, kit.ADAM(local.parameters()), 4)
+    assert all(kit.same(mine[place], alone[place]) for place in (0, 5))
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_two_servers_do_not_share_a_folder(kit, tmp_path):
+    *_, host = ends(kit, tmp_path)
+    *_, other = ends(kit, tmp_path)
+    with served(host, tmp_path / "saves"), pytest.raises(RunError, match="another pro"):
+        other.serve("127.0.0.1:0", tmp_path / "saves", watch=lambda *_: False)
+
+
+def test_a_server_that_breaks_every_line_is_not_asked_without_a_pause(kit, tmp_path):
+    cut, mine, _, host = ends(kit, tmp_path)
+    with served(host, tmp_path / "saves") as address:
+        model = connected(mine, address, cut)
+        model.line._pauses = Pauses(2.0)
+        opened, call = [], Connection.call
+
+        def broken(self, message):
+            if isinstance(message, Hello):
+                opened.append(message)
+                return call(self, message)
+            raise TransportError("broken")
+
+        Connection.call = broken
+        try:
+            with pytest.raises(TransportError, match="broken"):
+                kit.train(model, kit.ADAM(model.parameters()), 1)
+        finally:
+            Connection.call = call
+        model.close()
+    assert 2 <= len(opened) <= 6
 
 
 def test_a_newer_connection_of_the_same_name_takes_over(kit, tmp_path):

@@ -13,6 +13,7 @@ from lightsplit.deployment.reconnecting import Line
 from lightsplit.errors import ConfigError, ProtocolError, TransportError
 from lightsplit.protocol import Contract
 from lightsplit.protocol.control import Finished, Grant, Heard, Hello, TurnDone, Welcome
+from lightsplit.results import atomic
 from lightsplit.transports.credentials import TlsFiles
 from lightsplit.transports.key_agreement import (
     AgreedKey,
@@ -82,19 +83,34 @@ def _agree(
         return AgreedKey(SealingKey.load(file), run, (), file)
     draft = file.with_suffix(".draft")
     agreement = Agreement(tls, own_ephemeral(draft), run=run, contract=contract.digest)
-    secret, names = _exchange(line, agreement, contract.clients)
+    offered = file.with_suffix(".offer")
+    own = _own_offer(agreement, offered)
+    secret, names = _exchange(line, agreement, own, contract.clients)
     key = SealingKey(secret)
     key.save(file)
+    offered.unlink(missing_ok=True)
     draft.unlink(missing_ok=True)  # from now on nothing here opens the agreement
     line.finish(Heard())
     return AgreedKey(key, run, names, file)
 
 
+def _own_offer(agreement: Agreement, file: Path) -> bytes:
+    """Return this client's offer, signed once: the others may have it already.
+
+    A signature is different every time, and an offer that all clients have got cannot
+    be replaced. So a client that was killed comes back with the very same one.
+    """
+    if file.exists():
+        return file.read_bytes()
+    offer = agreement.offer()
+    atomic.write_bytes(file, offer, is_secret=True)
+    return offer
+
+
 def _exchange(
-    line: Line, agreement: Agreement, clients: int
+    line: Line, agreement: Agreement, own: bytes, clients: int
 ) -> tuple[bytes, tuple[str, ...]]:
     """Return the secret that all clients share now, and their names."""
-    own = agreement.offer()
     grant = line.call(TurnDone(0, own))
     if not isinstance(grant, Grant):
         raise ProtocolError(f"expected all offers, got {type(grant).__name__}")

@@ -34,17 +34,22 @@ class AssignmentQueue:
         schedule: of the run.
         turns: how many turns are over.
         eval_every: rounds between evaluations; 0 is once per epoch.
-        has_shared_heads: with shared heads the client of a turn evaluates for all;
-            with private heads every client evaluates after the turn.
+        every_client_evaluates: after the turn, as with private heads; otherwise the
+            client of the turn evaluates for all.
     """
 
     def __init__(
-        self, schedule: Schedule, *, turns: int, eval_every: int, has_shared_heads: bool
+        self,
+        schedule: Schedule,
+        *,
+        turns: int,
+        eval_every: int,
+        every_client_evaluates: bool,
     ) -> None:
         self._schedule = schedule
         self._turns: Iterator[Turn] = islice(schedule.turns(), turns, None)
         self._eval_every = eval_every
-        self._has_shared_heads = has_shared_heads
+        self._every_client_evaluates = every_client_evaluates
         self._queue: deque[Assignment] = deque()
 
     def current(self, *, number: int, steps: int) -> Assignment | None:
@@ -76,8 +81,8 @@ class AssignmentQueue:
 
     def _assignments(self, turn: Turn, number: int, steps: int) -> Iterator[Assignment]:
         is_due = self._schedule.is_evaluated(turn, steps + turn.steps, self._eval_every)
-        is_shared = self._has_shared_heads
-        yield Assignment(turn, number, turn.client, turn.steps, is_due and is_shared)
-        if is_due and not is_shared:
+        by_all = self._every_client_evaluates
+        yield Assignment(turn, number, turn.client, turn.steps, is_due and not by_all)
+        if is_due and by_all:
             for client in range(len(self._schedule.batches)):
                 yield Assignment(turn, number, client, 0, evaluate=True)

@@ -1,5 +1,8 @@
 """Everything that a turn changes at the server."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 
 from lightsplit.protocol.control import Finished
@@ -48,6 +51,13 @@ class BoundaryState:
         self.number = int(state["number"])
         sealed = state.get("side")
         self.sealed_side = b"" if sealed is None else sealed.numpy().tobytes()
+
+    def extras(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps besides; nothing where turns are taken."""
+        return {}
+
+    def restore_extras(self, saved: Mapping[str, Any]) -> None:
+        """Take over what a checkpoint kept."""
 
     def finished(self, reason: str) -> Finished:
         """Return the message that tells clients that the run ended here."""

@@ -75,6 +75,12 @@ class ClientLog:
         self._last[run] = now
         return warning
 
+    def steps_in(self, run: str) -> int | None:
+        """Return this client's steps in a run; None if the log has no step of any."""
+        if not any(one.steps for one in self._last.values()):
+            return None
+        return self._steps(run)
+
     def _steps(self, run: str) -> int:
         return self._last[run].steps if run in self._last else 0
 

@@ -7,17 +7,21 @@ speak, and a session checks the order of messages on its connection.
 """
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from lightsplit.deployment.assignments import Assignment
 from lightsplit.deployment.door import Door
 from lightsplit.deployment.idle_timeout import IdleTimeout
 from lightsplit.deployment.prediction_share import PredictionShare
 from lightsplit.deployment.refusals import Refusals
 from lightsplit.deployment.roster import Roster
+from lightsplit.deployment.round_control import RoundControl
+from lightsplit.deployment.round_run import RoundRun
 from lightsplit.deployment.run_control import RunControl
 from lightsplit.deployment.server_run import ServerRun
 from lightsplit.deployment.session import ClientSession
+from lightsplit.deployment.splitfed_run import SplitFedRun
 from lightsplit.errors import RunError
 from lightsplit.protocol import Contract
 from lightsplit.protocol.control import Finished
@@ -41,6 +45,9 @@ class Coordinator:
         names: the clients that may join, in the order of their turns; None admits the
             first that come.
         guard: judges the clients.
+        stays: asked, with its steps, about a run that was over before this server
+            started: whether to stay for predictions. If not, the server waits only for
+            clients that had not heard of the end.
 
     Attributes:
         members: the clients of the run.
@@ -57,24 +64,32 @@ class Coordinator:
         folder: Path,
         names: list[str] | None = None,
         guard: Guard | None = None,
+        stays: Callable[[int], bool] = lambda _steps: True,
     ) -> None:
         self.contract = contract
         self.refusals = Refusals()
         self._lock = threading.RLock()
         self.members = Roster(contract.clients, self._lock, names)
-        self._run = ServerRun(
-            server,
-            contract,
-            plan,
-            self.members,
-            run=run,
-            folder=folder,
-            guard=guard,
+        self._run, self._control = self._make_run(
+            server, plan, run=run, folder=folder, guard=guard
         )
-        self._control = RunControl(self._run, self.members, self._lock)
+        with self._lock:
+            self._control.end_if_over(stays)
         self._idle = IdleTimeout(plan.step_timeout_seconds)
         self._door = Door(self.members)
         self._share = PredictionShare(self._control.is_training)
+
+    def _make_run(
+        self, server: Server, plan: RunPlan, *, guard: Guard | None, **places: Any
+    ) -> tuple[ServerRun | RoundRun, RunControl]:
+        """Return the run and who may speak in it: turns, or rounds of all owners."""
+        terms, members = self.contract, self.members
+        if terms.has_rounds:
+            kind = RoundRun if terms.is_parallel else SplitFedRun
+            rounds = kind(server, terms, plan, members, **places)
+            return rounds, RoundControl(rounds, members, self._lock)
+        turns = ServerRun(server, terms, plan, members, guard=guard, **places)
+        return turns, RunControl(turns, members, self._lock)
 
     def session(self, peer: Peer) -> Session:
         """Return the session that answers a new connection, or refuse it."""
@@ -133,7 +148,7 @@ class Coordinator:
     def position(self) -> tuple[int, int]:
         """The epoch and the round of the last turn, counted from one."""
         with self._lock:
-            return self._run.turns.position
+            return self._run.position
 
     @property
     def finished(self) -> Finished | None:
@@ -146,6 +161,11 @@ class Coordinator:
         return self._control.failure
 
     @property
+    def stays(self) -> bool:
+        """Return whether this server found its run over and stays for predictions."""
+        return self._control.stays
+
+    @property
     def is_over(self) -> bool:
         """Return whether no further turn begins."""
         return self._control.is_over
@@ -155,10 +175,16 @@ class Coordinator:
         """Return whether no client needs the server any more."""
         return self._control.may_close
 
-    def current_assignment(self) -> Assignment | None:
-        """Return the assignment that is being worked on, for a display."""
+    @property
+    def round_number(self) -> int | None:
+        """The rounds that are over; None in a run of turns."""
         with self._lock:
-            return self._run.turns.current
+            return self._run.number if isinstance(self._run, RoundRun) else None
+
+    def at_work(self) -> set[int]:
+        """Return the clients whose turn or round it is, for a display."""
+        with self._lock:
+            return self._run.at_work()
 
     def _cut_off(self, peer: Peer) -> None:
         for member in self.members:

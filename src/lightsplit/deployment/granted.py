@@ -40,7 +40,7 @@ def check_grant(
         )
     if steps is not None and grant.first_step > steps:
         raise _refused(grant, f"a first step up to {steps}", f"{grant.first_step}")
-    if grant.side and not contract.side_travels:
+    if grant.side and not contract.shares_side:
         raise _refused(grant, "no side", f"{len(grant.side)} bytes")
 
 

@@ -61,6 +61,8 @@ class JoinOptions:
         reports: whether the client tells the server its losses and accuracies.
         give_up_seconds: how long the client tries to reach the server again.
         watch: called with every Grant, and with Finished.
+        ended: called with Finished when the client's side is that of the run's end, and
+            before the server is told: it waits until what is kept here is kept.
         allows_rollback: whether the client goes along with a server that went back.
         went_back: called with a warning when the server went back; logs it by default.
         agreed: called with the key that the clients agreed on.
@@ -80,6 +82,7 @@ class JoinOptions:
     reports: bool = True
     give_up_seconds: float = 600.0
     watch: Callable[[Grant | Finished], None] = field(default=lambda _next: None)
+    ended: Callable[[Finished], None] = field(default=lambda _finished: None)
     allows_rollback: bool = True
     went_back: Callable[[str], None] = log_warning
     agreed: Callable[[AgreedKey], None] = field(default=lambda _key: None)

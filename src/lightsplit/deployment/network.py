@@ -106,6 +106,7 @@ def serve(  # noqa: PLR0913
     names: list[str] | None = None,
     watch: Callable[[Coordinator, int], bool] = lambda _run, _port: True,
     guard: Guard | None = None,
+    stays: Callable[[int], bool] = lambda _steps: True,
 ) -> Coordinator:
     """Serve a run to its end and return its coordinator.
 
@@ -121,6 +122,9 @@ def serve(  # noqa: PLR0913
             first time before any client is answered; when it returns false the run
             ends at the next boundary.
         guard: judges the clients.
+        stays: asked, with its steps, about a run that was over before this server
+            started: whether to stay for predictions. If not, the server waits only for
+            clients that had not heard of the end.
     """
     endpoint.check()
     if plan.turn_steps != contract.turn_steps:
@@ -136,6 +140,7 @@ def serve(  # noqa: PLR0913
         folder=folder,
         names=names,
         guard=guard,
+        stays=stays,
     )
     gate = _gate(coordinator, endpoint)
     listener = SessionServer(

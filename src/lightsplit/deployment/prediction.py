@@ -8,9 +8,10 @@ from lightsplit.deployment.endpoint import Endpoint, open_line
 from lightsplit.deployment.hand_offs import HandOffs
 from lightsplit.deployment.network import make_expectation
 from lightsplit.errors import ProtocolError, TransportError
-from lightsplit.protocol import Contract, Reply, Request
+from lightsplit.protocol import Contract, EncryptedCode, Reply, Request
 from lightsplit.protocol.control import Hello, Welcome
 from lightsplit.runtime import Client
+from lightsplit.transports.homomorphic import Encrypting
 from lightsplit.transports.sealing import SealingKey
 
 
@@ -31,7 +32,7 @@ def predicting(
     line = _PredictionLine(client, contract, endpoint, name)
     try:
         welcome = line.open()
-        if contract.side_travels:
+        if contract.shares_side:
             hand_offs = HandOffs(client, contract, key)
             if not welcome.side:
                 raise ProtocolError(
@@ -41,9 +42,16 @@ def predicting(
             hand_offs.open(welcome.side, welcome.run, welcome.turn)
         client.index = welcome.index
         client.send = line.ask
+        if contract.cipher_bytes:
+            client.send = Encrypting(line.ask, _output_shape(client))  # type: ignore[assignment]
         yield client
     finally:
         line.close()
+
+
+def _output_shape(client: Client) -> tuple[int, ...]:
+    codec = client.side.output_codec
+    return (-1,) if codec is None else codec.layout(1).values.shape[1:]
 
 
 class _PredictionLine:
@@ -64,7 +72,7 @@ class _PredictionLine:
             raise ProtocolError(f"expected a welcome, got {type(welcome).__name__}")
         return welcome
 
-    def ask(self, request: Request) -> Reply:
+    def ask(self, request: Request | EncryptedCode) -> Reply:
         """Return the reply, on a new line if the server has cut off an idle one."""
         try:
             return self._line.call(request)  # type: ignore[return-value]

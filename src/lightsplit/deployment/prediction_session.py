@@ -3,7 +3,13 @@
 from lightsplit.deployment.roster import Member
 from lightsplit.deployment.server_run import ServerRun
 from lightsplit.errors import ProtocolError
-from lightsplit.protocol import CodeMessage, Message, Reply
+from lightsplit.protocol import (
+    CodeMessage,
+    EncryptedCode,
+    EncryptedOutput,
+    Message,
+    Reply,
+)
 
 
 class PredictionSession:
@@ -18,8 +24,11 @@ class PredictionSession:
         self._run = run
         self._member = member
 
-    def handle(self, message: Message) -> Reply:
-        """Return the output for a code."""
+    def handle(self, message: Message) -> Reply | EncryptedOutput:
+        """Return the output for a code, encrypted as the code is."""
+        if isinstance(message, EncryptedCode):
+            self._member.check_sender(message)
+            return self._run.infer_encrypted(message)
         if not isinstance(message, CodeMessage) or message.is_training:
             raise ProtocolError(
                 f"expected a code outside training, got {type(message).__name__}",

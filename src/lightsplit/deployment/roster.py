@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lightsplit.errors import ConfigError, ProtocolError, RunError
-from lightsplit.protocol import Request
+from lightsplit.protocol import EncryptedCode, Request
 from lightsplit.transports import KINDS, ByteMeter, Peer
 from lightsplit.transports.certificates import check_client_name
 
@@ -22,6 +22,7 @@ class Member:
         batches: per epoch; 0 until the client has said how many.
         peer: its live connection, if it has one.
         loss: the last one that the client chose to report.
+        waited_seconds: that the client has waited for the others of its rounds.
         is_told: whether the client has acknowledged the end of the run.
         meter: counts its bytes.
     """
@@ -32,10 +33,11 @@ class Member:
     batches: int = 0
     peer: Peer | None = None
     loss: float | None = None
+    waited_seconds: float = 0.0
     is_told: bool = False
     meter: ByteMeter = field(default_factory=ByteMeter)
 
-    def check_sender(self, request: Request) -> None:
+    def check_sender(self, request: Request | EncryptedCode) -> None:
         """Raise unless a message is this client's own."""
         if request.client != self.index:
             raise ProtocolError(

@@ -11,6 +11,7 @@ After the last turn the server stays until every client has acknowledged the end
 import math
 import threading
 import time
+from collections.abc import Callable
 
 from lightsplit.deployment.assignments import Assignment
 from lightsplit.deployment.key_board import KeyBoard
@@ -39,6 +40,8 @@ class RunControl:
         over: notified when the server may close, or soon may.
         wants_stop: whether the run is to stop at the next boundary.
         failure: the error of the server itself that ended the run, if there was one.
+        stays: whether a server that found its run over stays, for predictions, until it
+            is stopped or every client has come for the end again.
     """
 
     def __init__(self, run: ServerRun, roster: Roster, lock: threading.RLock) -> None:
@@ -56,6 +59,7 @@ class RunControl:
         self._last_step = -math.inf
         self._is_stopped = False
         self._ended = 0.0
+        self.stays = False
 
     @property
     def finished(self) -> Finished | None:
@@ -87,17 +91,38 @@ class RunControl:
             return True
         waited = time.monotonic() - self._ended
         has_told_all = all(member.is_told for member in self.roster)
-        return has_told_all or waited > self.run.plan.step_timeout_seconds
+        is_late = waited > self.run.plan.step_timeout_seconds
+        return has_told_all or (is_late and not self.stays)
 
     def begin_if_ready(self) -> None:
         """Begin the run once every client has said how many batches it has."""
         if not self.run.turns.is_begun and self.roster.are_ready:
             self.run.begin()
 
+    def end_if_over(self, stays: Callable[[int], bool]) -> None:
+        """End a run that was over before this server started.
+
+        ``stays`` says, from the run's steps, whether the server stays for predictions;
+        if not, it waits only for clients that had not heard of the end.
+        """
+        if not self.run.is_restored_over:
+            return
+        self.run.begin()
+        self.stays = stays(self.run.progress.steps)
+        if not self.stays:
+            self.run.recall_told()
+        self._end()
+
+    def note_told(self, member: Member) -> None:
+        """Remember that a client knows of the end, also for a server that restarts."""
+        member.is_told = True
+        self.run.save_told()
+        self.over.notify_all()
+
     def fail(self, error: Exception) -> None:
         """End the run because of an error that no client has caused."""
         if self.failure is None:
-            self.failure = _as_run_error(error)
+            self.failure = as_run_error(error)
             self._is_stopped = True
             self._end()
 
@@ -202,7 +227,7 @@ def stopping() -> ProtocolError:
     return ProtocolError("the server stops and may come back", code="shutting-down")
 
 
-def _as_run_error(error: Exception) -> RunError:
+def as_run_error(error: Exception) -> RunError:
     """Return an error of the server as one sentence for its operator."""
     if isinstance(error, RunError):
         return error

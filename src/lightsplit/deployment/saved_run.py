@@ -4,6 +4,7 @@ from pathlib import Path
 
 from lightsplit.deployment import server_checkpoint
 from lightsplit.deployment.boundary_state import BoundaryState
+from lightsplit.deployment.farewells import Farewells
 from lightsplit.deployment.roster import Roster
 from lightsplit.deployment.server_checkpoint import ServerState
 from lightsplit.errors import RunError
@@ -24,6 +25,9 @@ class SavedRun:
     Attributes:
         oldest_steps: of each client at the older of the two checkpoints that are kept;
             the run may return to it, so clients keep their sides from there on.
+        oldest_number: the number of the next turn there.
+        farewells: who has heard that the run is over.
+        is_restored: whether the run goes on from a checkpoint.
     """
 
     def __init__(
@@ -39,8 +43,11 @@ class SavedRun:
         self._roster = roster
         self._state = state
         self._boundary = boundary
+        self.farewells = Farewells(folder, roster)
+        self.is_restored = False
         self.oldest_steps = [0] * contract.clients
         self._newest_steps = [0] * contract.clients
+        self.oldest_number = self._newest_number = 0
 
     @property
     def exists(self) -> bool:
@@ -61,10 +68,14 @@ class SavedRun:
             server=self._boundary.side.state(),
             guard=guard.state() if guard is not None else None,
             steps_before=self._newest_steps,
+            number_before=self._newest_number,
+            rounds=self._boundary.extras(),
         )
         self._write(saved)
         self.oldest_steps = self._newest_steps
         self._newest_steps = list(progress.client_steps)
+        self.oldest_number = self._newest_number
+        self._newest_number = self._boundary.number
 
     def restore(self) -> str:
         """Return to the newest checkpoint; return the run's name."""
@@ -81,6 +92,9 @@ class SavedRun:
             guard.load(saved.guard)
         self.oldest_steps = saved.steps_before
         self._newest_steps = list(saved.progress.client_steps)
+        self.oldest_number, self._newest_number = saved.number_before, saved.number
+        self._boundary.restore_extras(saved.rounds)
+        self.is_restored = True
         return saved.run
 
     def _write(self, saved: ServerState) -> None:

@@ -9,7 +9,9 @@
 ``runs.checkpoint_folder`` writes the folder and names it in ``latest``.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from lightsplit.errors import RunError
@@ -34,6 +36,8 @@ class ServerState(NamedTuple):
         server: the server side.
         guard: the guard's memory, if the run has a guard.
         steps_before: of each client at the checkpoint before this one.
+        number_before: of the next turn at the checkpoint before this one.
+        rounds: where the rounds of a parallel run stand; else empty.
     """
 
     run: str
@@ -44,6 +48,8 @@ class ServerState(NamedTuple):
     server: State
     guard: State | None
     steps_before: list[int]
+    number_before: int = 0
+    rounds: Mapping[str, Any] = MappingProxyType({})
 
 
 def write(folder: Path, contract: Contract, state: ServerState) -> None:
@@ -61,6 +67,8 @@ def write(folder: Path, contract: Contract, state: ServerState) -> None:
         "members": state.members,
         "progress": state.progress.to_dict(),
         "steps_before": state.steps_before,
+        "number_before": state.number_before,
+        "rounds": dict(state.rounds),
     }
     checkpoint_folder.write(folder, state.progress.steps, files, content)
 
@@ -73,6 +81,8 @@ def read(folder: Path, contract: Contract, *, has_guard: bool) -> ServerState:
         run, number = str(content["run"]), int(content.get("number", progress.turns))
         members = [_member(entry) for entry in content["members"]]
         before = [int(steps) for steps in content["steps_before"]]
+        number_before = int(content.get("number_before", 0))
+        rounds = dict(content.get("rounds", {}))
         side = (newest / "side.sealed").read_bytes()
     except (KeyError, TypeError, ValueError, FileNotFoundError) as error:
         raise RunError(f"{newest} is not a server's checkpoint: {error!r}") from error
@@ -85,6 +95,8 @@ def read(folder: Path, contract: Contract, *, has_guard: bool) -> ServerState:
         server=tensors.load(newest / "server.safetensors"),
         guard=tensors.load(newest / "guard.safetensors") if has_guard else None,
         steps_before=before,
+        number_before=number_before,
+        rounds=rounds,
     )
 
 

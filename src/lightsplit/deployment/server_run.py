@@ -19,24 +19,29 @@ from pathlib import Path
 
 from lightsplit.deployment.assignments import Assignment
 from lightsplit.deployment.boundary_state import BoundaryState
+from lightsplit.deployment.networked_run import NetworkedRun
 from lightsplit.deployment.roster import Member, Roster
-from lightsplit.deployment.saved_run import SavedRun
 from lightsplit.deployment.turn_order import TurnOrder
 from lightsplit.deployment.turn_steps import TurnSteps
 from lightsplit.errors import ProtocolError
-from lightsplit.protocol import CodeMessage, Contract, Reply, Request
-from lightsplit.protocol.control import Finished, Grant, TurnDone, Welcome
+from lightsplit.protocol import (
+    CodeMessage,
+    Contract,
+    EncryptedCode,
+    EncryptedOutput,
+    Reply,
+    Request,
+)
+from lightsplit.protocol.control import Grant, TurnDone
 from lightsplit.protocol.phases import step_kinds
 from lightsplit.runs.checkpoint_folder import is_due
-from lightsplit.runs.evaluation import LOSS, Figures, mean_evaluation
+from lightsplit.runs.evaluation import LOSS, Figures, Report, mean_evaluation
 from lightsplit.runs.guard import Guard
 from lightsplit.runs.plan import RunPlan
-from lightsplit.runs.progress import Progress
-from lightsplit.runs.run_state import RunState
 from lightsplit.runtime import Server
 
 
-class ServerRun:
+class ServerRun(NetworkedRun[BoundaryState]):
     """Assigns turns, applies their steps, and saves the run at boundaries.
 
     Args:
@@ -65,37 +70,33 @@ class ServerRun:
         folder: Path,
         guard: Guard | None = None,
     ) -> None:
-        self.contract = contract
-        self.plan = plan
-        self.run = run
-        self.finished: Finished | None = None
-        self.state = RunState(
-            contract.clients,
-            eval_every=plan.eval_every,
-            patience=plan.patience,
-            guard=guard,
-            monitor=plan.monitor,
+        boundary = BoundaryState(server.side)
+        super().__init__(
+            contract, plan, roster, boundary, run=run, folder=folder, guard=guard
         )
-        self._roster = roster
-        self._boundary = BoundaryState(server.side)
         self._steps = TurnSteps(server, contract, guard)
         self._logs = self._steps.logs
         self.turns = TurnOrder(
             self.state,
             self._boundary,
             self._logs,
-            has_shared_heads=contract.heads == "shared",
+            every_client_evaluates=plan.every_client_evaluates
+            or contract.heads == "private",
         )
-        self._saved = SavedRun(folder, contract, roster, self.state, self._boundary)
-        self._reports: list[Figures] = []
+        self._reports: list[Report] = []
         self._clock = 0.0
         if self._saved.exists:
             self._restore()
 
     @property
-    def progress(self) -> Progress:
-        """How far the run has come."""
-        return self.state.progress
+    def position(self) -> tuple[int, int]:
+        """The epoch and the round of the last turn, counted from one; 0 before it."""
+        return self.turns.position
+
+    def at_work(self) -> set[int]:
+        """Return the client whose turn it is."""
+        current = self.turns.current
+        return set() if current is None else {current.client}
 
     @property
     def has_begun(self) -> bool:
@@ -115,10 +116,10 @@ class ServerRun:
         """Return an assignment as the message to its client."""
         if assignment.steps and self._logs.current.is_empty:
             self.state.begin_turn(assignment.client, self._boundary.capture)
-        has_side = assignment.number > 0 and self.contract.side_travels
+        number, has_side = self._number_of(assignment), self.contract.side_travels
         pace = self.turns.pace(assignment)
         return Grant(
-            turn=assignment.number,
+            turn=number,
             steps=assignment.steps,
             done=self._logs.of(assignment).done,
             first_step=pace.first_step,
@@ -131,10 +132,15 @@ class ServerRun:
             side=self._boundary.sealed_side if has_side else b"",
         )
 
-    def welcome_to_predict(self, index: int) -> Welcome:
-        """Return the welcome of a client that only predicts, with the newest side."""
-        boundary = self._boundary
-        return Welcome(index, self.run, boundary.last_turn, boundary.sealed_side)
+    def _number_of(self, assignment: Assignment) -> int:
+        """Return a turn's number; of an evaluation, that of the turn before it.
+
+        A side that travels opens under the number of the turn that left it, and a guard
+        may have undone later ones.
+        """
+        if assignment.steps or not self.contract.side_travels:
+            return assignment.number
+        return self._boundary.last_turn
 
     # The steps of a turn.
 
@@ -145,6 +151,10 @@ class ServerRun:
     def infer(self, message: CodeMessage) -> Reply:
         """Return the output for a code outside training; nothing changes."""
         return self._steps.infer(message)
+
+    def infer_encrypted(self, message: EncryptedCode) -> EncryptedOutput:
+        """Return the encrypted output for an encrypted code; nothing changes."""
+        return self._steps.infer_encrypted(message)
 
     def settle(self) -> None:
         """Do the work that was put off until the reply was on its way."""
@@ -190,10 +200,6 @@ class ServerRun:
         if self.turns.is_at_boundary:
             self._pass_boundary(assignment)
 
-    def count_bytes(self) -> None:
-        """Add up the bytes of all clients; too slow to do in every turn."""
-        self.progress.bytes = self._roster.bytes_by_kind()
-
     def save(self) -> None:
         """Write a checkpoint; only at a boundary."""
         self._saved.save(self.run)
@@ -206,7 +212,7 @@ class ServerRun:
         self.run = self._saved.restore()
         if self._roster.are_ready:
             self._make_schedule()
-            self.state.schedule.check_reaches(self.progress.steps)
+            self.state.schedule.check_reaches(self.progress.place)
 
     def _make_schedule(self) -> None:
         batches = [member.batches for member in self._roster]
@@ -227,17 +233,22 @@ class ServerRun:
         applied = self._logs.of(assignment).done
         if self.is_silent(assignment):  # the server has no part in the steps
             applied = assignment.steps
-        if done.turn != assignment.number or applied != assignment.steps:
+        number = self._number_of(assignment)
+        if done.turn != number or applied != assignment.steps:
             raise ProtocolError(
-                f"turn {assignment.number} has {assignment.steps} steps, {applied} are "
+                f"turn {number} has {assignment.steps} steps, {applied} are "
                 f"done; got the end of turn {done.turn}",
                 code="out-of-order",
             )
-        if self.contract.side_travels and not done.side:
+        hands_on = self.contract.side_travels and assignment.steps > 0
+        if hands_on and not done.side:
             raise ProtocolError("shared heads need a sealed side", code="out-of-order")
-        if done.side and not self.contract.side_travels:
+        if done.side and not hands_on:
+            where = (
+                "after an evaluation" if self.contract.side_travels else "in this run"
+            )
             raise ProtocolError(
-                f"no side travels in this run, got {len(done.side)} bytes of one",
+                f"no side travels {where}, got {len(done.side)} bytes of one",
                 code="too-large",
             )
 
@@ -260,7 +271,8 @@ class ServerRun:
             member.loss = done.loss
             self.progress.note_loss(done.loss * samples, samples)
         if assignment.evaluate and done.figures:
-            self._reports.append(self._figures(member, done))
+            figures = self._figures(member, done)
+            self._reports.append(Report(figures, done.samples, member.name))
 
     def _samples(self, assignment: Assignment) -> int:
         """Return the samples that the server trained on; where none are seen, steps."""

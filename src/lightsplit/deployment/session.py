@@ -10,6 +10,8 @@ from lightsplit.deployment.idle_timeout import IdleTimeout
 from lightsplit.deployment.prediction_session import PredictionSession
 from lightsplit.deployment.prediction_share import PredictionShare
 from lightsplit.deployment.roster import Member
+from lightsplit.deployment.round_control import RoundControl
+from lightsplit.deployment.round_session import RoundSession
 from lightsplit.deployment.run_control import RunControl, stopping
 from lightsplit.deployment.training_session import TrainingSession
 from lightsplit.errors import CodecError, ExchangeError, FormatError, ProtocolError
@@ -128,9 +130,14 @@ class ClientSession:
             self._admitted = AgreementSession(self._control, member, self._peer)
             return Welcome(member.index, run.run)
         self._take_over(member)
-        self._admitted = TrainingSession(self._control, member, self._peer)
+        self._admitted = self._training(member)
         member.meter.add("setup", len(run.contract.to_json().encode()))
         return Welcome(member.index, run.run)
+
+    def _training(self, member: Member) -> Session:
+        if isinstance(self._control, RoundControl):
+            return RoundSession(self._control, member, self._peer)
+        return TrainingSession(self._control, member, self._peer)
 
     def _take_over(self, member: Member) -> None:
         """Make this the client's connection; end an older one and undo its step."""

@@ -40,8 +40,8 @@ class SideKeeper:
             self._folder = StateFolder(options.state_folder)
         elif self._keeps_state:
             raise ConfigError(
-                "a part of the side stays with the client (hand_off int8, or "
-                "hand_off_optimizer stays): a folder is needed"
+                "a part of the side stays with the client (hand_off int8, "
+                "hand_off_optimizer stays, or release once): a folder is needed"
             )
 
     def enter(self, grant: Grant, run: str) -> None:
@@ -59,33 +59,41 @@ class SideKeeper:
     def leave(self, grant: Grant, run: str) -> bytes:
         """Keep the side after a turn; return it sealed if it travels, else nothing."""
         sealed = b""
-        if self._hand_offs is not None:
-            sealed = self._hand_offs.seal(run, grant.turn)
-        if grant.steps:
+        if grant.steps:  # an evaluation changes nothing
+            if self._hand_offs is not None:
+                sealed = self._hand_offs.seal(run, grant.turn)
             self._save()
         self._is_between_turns = True
         return sealed
 
-    def finish(self, finished: Finished, run: str) -> None:
+    def finish(self, finished: Finished, run: str, steps: int | None = None) -> None:
         """Bring the side to where the run ended.
 
         A side that travels comes with ``finished``. Any other side is the client's own:
-        a client that was started again on a finished run finds it in its folder.
+        a client that was started again on a finished run finds it in its folder, which
+        may also hold sides of another run. ``steps`` are those of this client in this
+        run, if it knows them.
         """
         if self._hand_offs is not None:
+            self._find_kept(steps)
             self._hand_offs.open(finished.side, run, finished.turn)
         elif not self._is_between_turns or not self._client.steps:
-            self._return_to_newest()
+            self._return_to_newest(steps)
 
     @property
     def _keeps_state(self) -> bool:
         return self._hand_offs is not None and self._client.hand_off.keeps_state
 
     def _receive(self, hand_offs: HandOffs, grant: Grant, run: str) -> None:
-        if grant.turn:  # an empty side does not open: only turn 0 may come without one
-            hand_offs.open(grant.side, run, grant.turn - 1)
-        else:
+        """Load the side that the last turn left: for an evaluation that very turn.
+
+        An empty side does not open: only turn 0 may come without one.
+        """
+        left_by = grant.turn - 1 if grant.steps else grant.turn
+        if left_by < 0 or not (grant.turn or grant.side):
             self._load(self._first_side)
+        else:
+            hand_offs.open(grant.side, run, left_by)
 
     def _save(self) -> None:
         """Save the private side, or the part that stays of one that travels."""
@@ -104,9 +112,15 @@ class SideKeeper:
         elif self._keeps_state:
             self._client.kept = tensors.from_bytes(self._saved(step)) if step else {}
 
-    def _return_to_newest(self) -> None:
-        """Load the newest side that was kept, if there is any."""
-        step = None if self._folder is None else self._folder.newest_step()
+    def _find_kept(self, most: int | None) -> None:
+        """Load the newest part that stayed, if this process has not got it."""
+        step = None if self._folder is None else self._folder.newest_step(most)
+        if self._keeps_state and not self._client.kept and step is not None:
+            self._client.kept = tensors.from_bytes(self._saved(step))
+
+    def _return_to_newest(self, most: int | None) -> None:
+        """Load the newest side that was kept, of at most so many steps, if any."""
+        step = None if self._folder is None else self._folder.newest_step(most)
         if step is not None:
             self._load(self._saved(step))
             self._client.steps = step

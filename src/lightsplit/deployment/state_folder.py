@@ -31,9 +31,10 @@ class StateFolder:
                 "the side of that step; give the folder of this client in this run"
             ) from error
 
-    def newest_step(self) -> int | None:
-        """Return the step of the newest side; None where there is no side."""
-        return max(self._steps(), default=None)
+    def newest_step(self, most: int | None = None) -> int | None:
+        """Return the step of the newest side, at most ``most``; None without a side."""
+        kept = (step for step in self._steps() if most is None or step <= most)
+        return max(kept, default=None)
 
     def forget_sides_before(self, step: int) -> None:
         """Delete sides that the server will not ask for any more."""

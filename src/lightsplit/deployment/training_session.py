@@ -48,7 +48,7 @@ class TrainingSession:
         if isinstance(message, TurnDone):
             self._complete(self._assignment, message)
             return self._next()
-        request = _step_of(self._member, message)
+        request = step_of(self._member, message)
         self._control.note_step()
         reply = self._run.answer(self._assignment, request)
         self._answered = request, reply
@@ -99,7 +99,7 @@ class TrainingSession:
             self._control.check_connected(self._member, self._peer)
             if self._control.is_over:
                 self._assignment = None
-                return self._farewell()
+                return farewell(self._control, self._member)
             assignment = self._run.turns.of(self._member.index)
             if assignment is not None:
                 self._assignment = assignment
@@ -112,19 +112,20 @@ class TrainingSession:
         self._member.meter.add("hand_off", len(grant.side))
         return grant
 
-    def _farewell(self) -> Finished:
-        finished = self._control.finished
-        if finished is None:
-            raise stopping()
-        self._member.meter.add("hand_off", len(finished.side))
-        return finished
-
     def _note_told(self, _heard: Heard) -> None:
-        self._member.is_told = True
-        self._control.over.notify_all()
+        self._control.note_told(self._member)
 
 
-def _step_of(member: Member, message: Message) -> Request:
+def farewell(control: RunControl, member: Member) -> Finished:
+    """Return the end of the run to a client; raise if the server may come back."""
+    finished = control.finished
+    if finished is None:
+        raise stopping()
+    member.meter.add("hand_off", len(finished.side))
+    return finished
+
+
+def step_of(member: Member, message: Message) -> Request:
     """Return ``message`` if it belongs to a step of ``member``; raise otherwise."""
     if not isinstance(message, Request):
         raise ProtocolError(

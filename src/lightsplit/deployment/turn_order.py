@@ -20,7 +20,7 @@ class TurnOrder:
         state: of the run.
         boundary: has the number of the next turn.
         logs: of the turns under way.
-        has_shared_heads: whether one client evaluates for all.
+        every_client_evaluates: after a turn, or its client for all of them.
     """
 
     def __init__(
@@ -29,12 +29,12 @@ class TurnOrder:
         boundary: BoundaryState,
         logs: TurnLogs,
         *,
-        has_shared_heads: bool,
+        every_client_evaluates: bool,
     ) -> None:
         self._state = state
         self._boundary = boundary
         self._logs = logs
-        self._has_shared_heads = has_shared_heads
+        self._every_client_evaluates = every_client_evaluates
         self._queue: AssignmentQueue | None = None
         self._is_over = False
 
@@ -44,7 +44,7 @@ class TurnOrder:
             self._state.schedule,
             turns=self._state.progress.turns,
             eval_every=self._state.eval_every,
-            has_shared_heads=self._has_shared_heads,
+            every_client_evaluates=self._every_client_evaluates,
         )
 
     def end(self) -> None:
@@ -77,7 +77,7 @@ class TurnOrder:
         """The assignment that is being worked on; None before and after the run."""
         if self._queue is None or self._is_over:
             return None
-        steps = self._state.progress.steps
+        steps = self._state.progress.place
         return self._queue.current(number=self._boundary.number, steps=steps)
 
     @property

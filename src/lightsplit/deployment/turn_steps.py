@@ -1,14 +1,23 @@
 """The steps of the turns under way, each applied exactly once."""
 
 import re
+from collections.abc import Callable
+from functools import partial
 
 from lightsplit.deployment.assignments import Assignment
 from lightsplit.deployment.turn_log import TurnLogs
 from lightsplit.errors import LightSplitError, ProtocolError
-from lightsplit.protocol import Contract, Reply, Request
+from lightsplit.protocol import (
+    Contract,
+    EncryptedCode,
+    EncryptedOutput,
+    Reply,
+    Request,
+)
 from lightsplit.protocol.phases import step_kinds
 from lightsplit.runs.guard import Guard
 from lightsplit.runtime import Pace, Server
+from lightsplit.runtime.encrypted import answer_encrypted
 
 _PATH = re.compile(r"(?<![\w/])/[\w.+-]+(?:/[\w.+-]+)+")  # of the server's own disk
 
@@ -62,6 +71,14 @@ class TurnSteps:
         """Return the output for a code outside training; no weight changes."""
         return self._compute(message)
 
+    def infer_encrypted(self, message: EncryptedCode) -> EncryptedOutput:
+        """Return the encrypted output for a code that the server cannot read."""
+        if not self._contract.cipher_bytes:
+            raise ProtocolError(
+                "this server reads codes: start it with --encrypted", code="refused"
+            )
+        return answer_encrypted(self._server, message)
+
     def tested(self, client: int) -> int:
         """Return how many codes of a client's test samples the server has."""
         if not self._contract.sends_once:
@@ -82,15 +99,26 @@ class TurnSteps:
 
     def _compute(self, message: Request) -> Reply:
         """Let the server answer; refuse a message that its modules cannot compute."""
-        try:
-            if self._guard is not None:
-                return self._guard.collector(message, self._server.answer)
-            return self._server.answer(message)
-        except (LightSplitError, OSError, MemoryError):
-            raise
-        except Exception as error:  # modules may raise anything on a strange message
-            reason = _PATH.sub("…", " ".join(str(error).split()))
-            raise ProtocolError(
-                f"{message.kind} of step {message.step} cannot be computed: {reason}",
-                code="refused",
-            ) from error
+        answer = self._server.answer
+        if self._guard is not None:
+            return computed(message, partial(self._guard.collector, call_next=answer))
+        return computed(message, answer)
+
+
+def computed(message: Request, answer: Callable[[Request], Reply]) -> Reply:
+    """Return the answer to a message; refuse one that modules cannot compute."""
+    try:
+        return answer(message)
+    except (LightSplitError, OSError, MemoryError):
+        raise
+    except Exception as error:  # modules may raise anything on a strange message
+        raise cannot_compute(message, error) from error
+
+
+def cannot_compute(message: Request, error: Exception) -> ProtocolError:
+    """Return the refusal of a message that the server's modules failed on."""
+    reason = _PATH.sub("…", " ".join(str(error).split()))
+    return ProtocolError(
+        f"{message.kind} of step {message.step} cannot be computed: {reason}",
+        code="refused",
+    )

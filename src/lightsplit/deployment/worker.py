@@ -11,6 +11,7 @@ repeated step comes out the same.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from lightsplit.deployment.client_log import ClientLog
@@ -22,18 +23,22 @@ from lightsplit.deployment.reconnecting import (
     ReconnectingLine,
     TurnLostError,
 )
+from lightsplit.deployment.round_sides import RoundSides
 from lightsplit.deployment.side_keeper import SideKeeper
 from lightsplit.errors import ProtocolError, TransportError
 from lightsplit.protocol import Contract, Reply, Request
 from lightsplit.protocol.control import Finished, Grant, Hello, TurnDone, Welcome
-from lightsplit.runs.evaluation import LOSS, LabelledBatches, evaluate
+from lightsplit.runs.evaluation import LOSS, LabelledBatches, measure
 from lightsplit.runtime import (
+    Averaging,
     BatchSource,
     Client,
     OnceClient,
     Pace,
+    ReleaseBudget,
     ReleaseLog,
     TurnReport,
+    WeightAveraging,
 )
 from lightsplit.transports import Tape, through
 
@@ -73,8 +78,12 @@ class Worker:
         self._batches: Source | None = None
         self._run = ""
         self._grant: Grant | None = None
+        self._averaging: Averaging | None = None
         self._furthest: int | None = None  # step since this process was started
-        self._sides = SideKeeper(client, contract, options)
+        self._sides: SideKeeper | RoundSides = SideKeeper(client, contract, options)
+        if contract.averages_side:
+            self._sides = RoundSides(client, contract, options)
+            self._averaging = self._make_averaging()
         self._log = ClientLog(
             options.state_folder, allows_rollback=options.allows_rollback
         )
@@ -83,6 +92,11 @@ class Worker:
         if isinstance(client, OnceClient):
             client.releases = ReleaseLog(options.state_folder)
         client.send = through(options.meter, self.send)
+        releases = client.side.releases
+        if releases is not None and not isinstance(client, OnceClient):
+            log = ReleaseLog(options.state_folder)
+            steps = partial(self._counted_steps, releases)
+            client.send = through(ReleaseBudget(log, steps), client.send)
         if options.records:
             client.send = through(Tape(options.tape), client.send)
 
@@ -102,7 +116,9 @@ class Worker:
                     instruction = lost.instruction
             self._note(instruction)
             self._options.watch(instruction)
-            self._sides.finish(instruction, self._run)
+            done = self._log.steps_in(self._run)
+            self._sides.finish(instruction, self._run, done)
+            self._options.ended(instruction)
             self._line.finish()
             return instruction
         finally:
@@ -115,6 +131,20 @@ class Worker:
             TurnLostError: the server has left this turn for another one.
         """
         return self._line.exchange(request, self._is_same_turn)
+
+    def _make_averaging(self) -> Averaging:
+        """Let the client average gradients, or in SplitFed weights, with the others."""
+        key, size = self._options.key, self._contract.batch_size
+        assert key is not None  # noqa: S101  a round's sides need one
+        if self._contract.is_parallel:
+            self._client.averaging = Averaging(key, size)
+            return self._client.averaging
+        self._client.weight_averaging = WeightAveraging(key, size)
+        return self._client.weight_averaging
+
+    def _counted_steps(self, releases: int) -> int:
+        """Return the steps in which each sample is sent so many times."""
+        return releases * (0 if self._batches is None else len(self._batches))
 
     def _take(self, grant: Grant) -> Instruction:
         self._grant = grant
@@ -130,6 +160,8 @@ class Worker:
         )
         if isinstance(self._client, OnceClient):
             self._client.tested = grant.tested
+        if self._averaging is not None:
+            self._averaging.run, self._averaging.number = self._run, grant.turn
         report = self._client.run_turn(self._batches, grant.steps)
         self._log.note("done", self._run, grant.turn, self._client.steps)
         done = self._done(grant, report)
@@ -156,20 +188,21 @@ class Worker:
     def _done(self, grant: Grant, report: TurnReport) -> TurnDone:
         """Return the end of a turn, with the figures that the client reports."""
         loss = report.loss_sum / report.samples if report.samples else None
-        figures: dict[str, float] = {}
+        figures, samples = dict[str, float](), 0
         if grant.evaluate and self._options.test is not None:
-            figures = self._evaluate(self._options.test)
+            figures, samples = self._evaluate(self._options.test)
         side = self._sides.leave(grant, self._run)
         steps, objectives = self._client.steps, report.objective_means
         self._options.turned(TurnFigures(grant.turn, steps, loss, figures, objectives))
         if not self._options.reports:
             return TurnDone(grant.turn, side)
-        return TurnDone(grant.turn, side, loss, tuple(figures.values()))
+        return TurnDone(grant.turn, side, loss, tuple(figures.values()), samples)
 
-    def _evaluate(self, test: LabelledBatches) -> dict[str, float]:
-        """Return the loss and the metrics in the order of the contract."""
-        found = evaluate([self._client], test, self._options.scoring).figures
-        return {name: found[name] for name in (LOSS, *self._contract.metrics)}
+    def _evaluate(self, test: LabelledBatches) -> tuple[dict[str, float], int]:
+        """Return the loss and the metrics in the order of the contract, and samples."""
+        found = measure(self._client, test, self._options.scoring)
+        names = (LOSS, *self._contract.metrics)
+        return {name: found.figures[name] for name in names}, found.samples
 
     def _hand_in(self, done: TurnDone) -> Instruction:
         """Hand the turn in; after a broken line the server may have it already."""

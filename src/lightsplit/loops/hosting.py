@@ -13,6 +13,7 @@ from lightsplit.loops.agreement import Agreement, agree
 from lightsplit.loops.loop_server import SAVE_EVERY, LoopServer
 from lightsplit.loops.placing import DeviceMap, place
 from lightsplit.loops.saves import KEPT_SAVES, Saves
+from lightsplit.results.holding import Hold
 from lightsplit.runtime import OptimizerFactory, ServerSide
 from lightsplit.runtime.accumulating import AccumulatingServer
 
@@ -81,7 +82,8 @@ class Host:
 
         Args:
             address: host:port to listen on; port 0 is any.
-            folder: of the server's saves; it goes on from the newest one in it.
+            folder: of the server's saves; it goes on from the newest in it. No other
+                process may work in it meanwhile.
             certs: folder of certificates that ``lightsplit certs`` made; without it
                 plain text, on this machine only.
             insecure: allows plain text beyond this machine.
@@ -93,13 +95,26 @@ class Host:
 
         if not folder:
             raise ConfigError("expected a folder for the server's saves, got none")
-        loops = self.open(folder, **options)
-        try:
-            listen(loops, self, address, certs=certs, insecure=insecure, watch=watch)
-        except KeyboardInterrupt:  # the usual way to stop
-            _LOG.warning("stopped and saved in %s", folder)
-        finally:
-            loops.save()
+        with Hold(Path(folder)) as hold:
+            loops = self.open(folder, **options)
+
+            def watch_held(loops: LoopServer, port: int) -> bool:
+                hold.take()  # the folder is made with the first save
+                return watch(loops, port)
+
+            try:
+                listen(
+                    loops,
+                    self,
+                    address,
+                    certs=certs,
+                    insecure=insecure,
+                    watch=watch_held,
+                )
+            except KeyboardInterrupt:  # the usual way to stop
+                _LOG.warning("stopped and saved in %s", folder)
+            finally:
+                loops.save()
         return loops
 
 

@@ -8,10 +8,11 @@ The line remembers every message since the server's last save. A server that was
 gets them again and applies each update once.
 """
 
-import time
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from lightsplit.deployment.join_options import log_away
+from lightsplit.deployment.pauses import Pauses
 from lightsplit.errors import ProtocolError, RunError, TransportError
 from lightsplit.protocol import (
     Message,
@@ -23,8 +24,6 @@ from lightsplit.protocol import (
 from lightsplit.protocol.control import Hello, Update, Updated, Welcome
 from lightsplit.transports import Session
 
-FIRST_PAUSE_SECONDS = 0.1
-LONGEST_PAUSE_SECONDS = 5.0
 REMEMBERED_BYTES = 256 * 2**20
 
 
@@ -67,7 +66,8 @@ class LoopLine:
     ) -> None:
         self._connect = connect
         self._hello = hello
-        self._give_up_seconds = give_up_seconds
+        self._pauses = Pauses(give_up_seconds)
+        self._told = ""
         self._log: list[_Remembered] = []
         self._log_bytes = 0
         self._made = 0
@@ -119,15 +119,20 @@ class LoopLine:
         self._log_bytes = sum(frame_bytes(one.message) for one in self._log)
 
     def _ask(self, message: Message) -> Message:
-        missing: list[Message] = []
+        is_broken = False
         while True:
             try:
-                for one in missing:
-                    self._call(one)
-                return self._call(message)
-            except TransportError:
-                self._reach()
-                missing = self._missing(message)
+                if is_broken:
+                    self._reach()
+                    for one in self._missing(message):
+                        self._call(one)
+                reply = self._call(message)
+                self._pauses.restart()
+                self._told = ""
+                return reply
+            except TransportError as error:
+                self._go_on(error)
+                is_broken = True
 
     def _missing(self, message: Message) -> list[Message]:
         """Return what the server has to get before ``message`` makes sense to it."""
@@ -150,17 +155,22 @@ class LoopLine:
 
     def _reach(self) -> None:
         """Connect, with growing pauses, and introduce the client."""
-        deadline = time.monotonic() + self._give_up_seconds
-        pause = FIRST_PAUSE_SECONDS
         while True:
+            self._pauses.before_try()
             try:
                 self._introduce()
+                self._pauses.note_open()
                 return
-            except TransportError:
-                if time.monotonic() + pause > deadline:
-                    raise
-                time.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+            except TransportError as error:
+                self._go_on(error)
+
+    def _go_on(self, error: TransportError) -> None:
+        """Log that the server is away, each reason once; raise after too long."""
+        if self._pauses.is_time_up:
+            raise error
+        if str(error) != self._told:
+            log_away(error)
+            self._told = str(error)
 
     def _introduce(self) -> None:
         self.close()

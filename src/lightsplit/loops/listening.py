@@ -30,7 +30,11 @@ def listen(
     insecure: bool,
     watch: Callable[[LoopServer, int], bool],
 ) -> None:
-    """Answer clients until ``watch`` returns false."""
+    """Answer clients until ``watch`` returns false.
+
+    Raises:
+        RunError: the server itself cannot go on, because its disk is full, say.
+    """
     tls = TlsFiles.of_server(Path(certs)) if certs else None
     endpoint = Endpoint(address, tls, insecure)
     endpoint.check()
@@ -45,8 +49,10 @@ def listen(
     try:
         watch(loops, port)
         listener.start()
-        while watch(loops, port):
+        while reception.failure is None and watch(loops, port):
             reception.sweep()
             time.sleep(_TICK_SECONDS)
     finally:
         listener.stop()
+    if reception.failure is not None:
+        raise reception.failure

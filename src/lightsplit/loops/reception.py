@@ -6,11 +6,14 @@ A stream that says nothing is cut off after a short time, and gives way to a new
 of the same name before that.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from lightsplit.deployment.door import SECONDS_AT_THE_DOOR, Door
 from lightsplit.deployment.idle_timeout import IdleTimeout
 from lightsplit.deployment.revocation_gate import RevocationGate
+from lightsplit.deployment.run_control import as_run_error, stopping
+from lightsplit.errors import RunError
 from lightsplit.loops.loop_server import LoopServer
 from lightsplit.loops.session import LoopSession
 from lightsplit.protocol import Message
@@ -26,6 +29,9 @@ class Reception:
         loops: the server.
         tls: its certificate files; in plain text nobody has a name or is revoked.
         seconds: from the opening of a stream to its complete Hello.
+
+    Attributes:
+        failure: the error of the server itself after which it cannot go on, if any.
     """
 
     def __init__(
@@ -38,6 +44,7 @@ class Reception:
         self._loops = loops
         self._door = Door(loops.members)
         self._silent = IdleTimeout(seconds)
+        self.failure: RunError | None = None
         self._gate = tls and RevocationGate(Revocations(tls.revoked, tls.ca), self._let)
 
     def open(self, peer: Peer) -> Session:
@@ -54,49 +61,61 @@ class Reception:
     def _let(self, peer: Peer) -> Session:
         self._door.enter(peer)
         self._silent.start(peer)
-        return Visit(LoopSession(self._loops, peer), peer, self._hear, self._leave)
+        return Visit(LoopSession(self._loops, peer), peer, self)
 
-    def _hear(self, peer: Peer) -> None:
+    @contextmanager
+    def own_errors_end_it(self) -> Iterator[None]:
+        """Note an error of the disk or of the saves; clients hear only that it stops.
+
+        Any other error is the one client's whose message it came with.
+        """
+        try:
+            yield
+        except (OSError, RunError) as error:
+            self.failure = self.failure or as_run_error(error)
+            raise stopping() from error
+
+    def hear(self, peer: Peer) -> None:
+        """Note that a stream has said something."""
         self._silent.stop(peer)
         self._door.hear(peer)
 
-    def _leave(self, peer: Peer) -> None:
+    def leave(self, peer: Peer) -> None:
+        """Note that a stream has ended."""
         self._silent.stop(peer)
         self._door.leave(peer)
 
 
 class Visit:
-    """A session whose first message and whose end are noted at the door.
+    """A session whose first message, errors and end are noted at the reception.
 
     Args:
         session: that answers.
         peer: the connection.
-        hear: called with the peer before its first message is answered.
-        leave: called with the peer at the end.
+        reception: that opened it.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        peer: Peer,
-        hear: Callable[[Peer], None],
-        leave: Callable[[Peer], None],
-    ) -> None:
+    def __init__(self, session: Session, peer: Peer, reception: Reception) -> None:
         self._session = session
         self._peer = peer
-        self._hear = hear
-        self._leave = leave
+        self._reception = reception
         self._was_heard = False
-        self.replied = session.replied
 
     def handle(self, message: Message) -> Message | None:
         """Return the session's reply."""
         if not self._was_heard:
-            self._hear(self._peer)
+            self._reception.hear(self._peer)
             self._was_heard = True
-        return self._session.handle(message)
+        with self._reception.own_errors_end_it():
+            return self._session.handle(message)
+
+    def replied(self) -> None:
+        """Do the work that can wait until the reply is on its way."""
+        with self._reception.own_errors_end_it():
+            self._session.replied()
 
     def close(self) -> None:
         """Leave, and close the session."""
-        self._leave(self._peer)
-        self._session.close()
+        self._reception.leave(self._peer)
+        with self._reception.own_errors_end_it():
+            self._session.close()

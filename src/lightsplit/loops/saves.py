@@ -56,6 +56,15 @@ class Saves:
 
     def write(self, run: str, applied: Mapping[str, int], state: State) -> None:
         """Write a save; it is complete or absent."""
+        try:
+            self._write(run, applied, state)
+        except OSError as error:
+            raise RunError(
+                f"cannot save the server in {self._folder}: {error.strerror or error}; "
+                "the save before it is whole: mend this and start again with the folder"
+            ) from error
+
+    def _write(self, run: str, applied: Mapping[str, int], state: State) -> None:
         name = f"update-{sum(applied.values()):08d}"
         draft = self._folder / f"{name}.tmp"
         shutil.rmtree(draft, ignore_errors=True)

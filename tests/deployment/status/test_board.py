@@ -43,7 +43,7 @@ def test_a_loop_that_stands_still_is_trouble(board, run, monkeypatch):
 
 def test_the_end_of_a_run_is_in_the_picture(board, run):
     run.finished = SimpleNamespace(reason="schedule")
-    run.current_assignment = lambda: None
+    run.at_work = set
     board.update(run)
     assert board.picture["finished"] == "schedule"
     assert not any(one["is_in_turn"] for one in board.picture["clients"])

@@ -72,13 +72,13 @@ class Board:
             return None
 
     def _take(self, coordinator: Coordinator) -> dict[str, Any]:
-        progress, current = coordinator.progress, coordinator.current_assignment()
-        in_turn = None if current is None else current.client
+        progress, at_work = coordinator.progress, coordinator.at_work()
         finished = coordinator.finished
         return {
             "run": coordinator.run_name,
             "expected_clients": coordinator.contract.clients,
             "turns": progress.turns,
+            "rounds": coordinator.round_number,
             "steps": progress.steps,
             "samples": progress.samples,
             "training_seconds": progress.seconds,
@@ -88,23 +88,24 @@ class Board:
             "history": list(progress.history),
             "verdicts": list(progress.verdicts[-_MOST_VERDICTS:]),
             "clients": [
-                _client(member, progress.client_steps[member.index], in_turn)
+                _client(member, progress.client_steps[member.index], at_work)
                 for member in coordinator.members
             ],
         }
 
 
-def _client(member: Member, steps: int, in_turn: int | None) -> dict[str, Any]:
+def _client(member: Member, steps: int, at_work: set[int]) -> dict[str, Any]:
     counts = member.meter.by_kind()
     up, down = (sum(counts[kind] for kind in kinds) for kinds in (UP, DOWN))
     return {
         "name": member.name,
         "index": member.index,
         "is_connected": member.peer is not None,
-        "is_in_turn": member.index == in_turn,
+        "is_in_turn": member.index in at_work,
         "steps": steps,
         "up": up,
         "down": down,
         "other": counts["total"] - up - down,
         "loss": member.loss,
+        "waited_seconds": member.waited_seconds,
     }

@@ -76,6 +76,12 @@ class RunCollector:
             ("is_connected", "gauge", "connected", "1 while the client is there."),
             ("is_in_turn", "gauge", "in_turn", "1 while it is the client's turn."),
             ("steps", "counter", "client_steps", "Steps of the client."),
+            (
+                "waited_seconds",
+                "counter",
+                "client_waited_seconds",
+                "Seconds that the client has waited for the others of its rounds.",
+            ),
             ("loss", "gauge", "client_loss", "Loss that the client reported last."),
         ):
             samples = [

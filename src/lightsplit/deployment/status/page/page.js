@@ -43,7 +43,7 @@ function drawTiles(state) {
   const connected = state.clients.filter((one) => one.is_connected).length;
   const refused = Object.values(state.refusals).reduce((sum, one) => sum + one, 0);
   const tiles = [
-    ["turns", state.turns], ["steps", state.steps], ["steps/s", state.steps_per_second.toFixed(1)],
+    state.rounds === null ? ["turns", state.turns] : ["rounds", state.rounds], ["steps", state.steps], ["steps/s", state.steps_per_second.toFixed(1)],
     ["connected", `${connected} of ${state.expected_clients}`],
     ["bytes", bytesText(state.bytes.total || 0)], ["refused", refused],
     ["last checkpoint", timeText(state.checkpoint_age_seconds)],
@@ -58,12 +58,13 @@ function drawTiles(state) {
 }
 
 function drawClients(state) {
+  const working = state.rounds === null ? "in turn" : "at work";
   fill("clients", state.clients.map((one) => {
-    const word = !one.is_connected ? "away" : one.is_in_turn ? "in turn" : "waits";
-    const kind = { away: "bad", "in turn": "good", waits: "soft" }[word];
+    const word = !one.is_connected ? "away" : one.is_in_turn ? working : "waits";
+    const kind = { away: "bad", [working]: "good", waits: "soft" }[word];
     const cells = [one.name, element("td", word, kind), String(one.steps), bytesText(one.up), bytesText(one.down),
-      bytesText(one.other), numberText(one.loss)];
-    return [cells, word === "in turn" ? "turn" : ""];
+      bytesText(one.other), numberText(one.loss), timeText(one.waited_seconds)];
+    return [cells, word === working ? "turn" : ""];
   }));
 }
 

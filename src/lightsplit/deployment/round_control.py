@@ -1,0 +1,89 @@
+"""Who is woken in a run of parallel rounds, and when it stops."""
+
+import threading
+import time
+
+from lightsplit.deployment.roster import Member, Roster
+from lightsplit.deployment.round_run import RoundRun
+from lightsplit.deployment.run_control import RunControl
+from lightsplit.errors import RunError
+
+_MOVES = 11  # one, and ten for coming back after a broken line, as in turns
+
+
+class RoundControl(RunControl):
+    """Lets rounds go on when their messages have come, or when the time is up.
+
+    Callers hold ``lock``. Its arguments are those of RunControl, with a RoundRun.
+    """
+
+    run: RoundRun  # type: ignore[assignment]
+
+    def __init__(self, run: RoundRun, roster: Roster, lock: threading.RLock) -> None:
+        super().__init__(run, roster, lock)  # type: ignore[arg-type]
+
+    def begin_if_ready(self) -> None:
+        """Begin the run once enough owners are there."""
+        if self.run.begin_if_ready(time.monotonic()):
+            self.pass_on()
+
+    def check_time(self) -> None:
+        """Let a round go on without those who are late; end a run that stands."""
+        if self.is_over:
+            return
+        self.begin_if_ready()
+        self.pass_on()
+        plan = self.run.plan
+        seconds = plan.turn_timeout_seconds or plan.step_timeout_seconds * _MOVES
+        seconds = max(seconds, 2 * plan.round_timeout_seconds)
+        if self.run.waited(time.monotonic()) > seconds:
+            self.fail(self._waited(seconds))
+        elif time.monotonic() > self._stop_deadline:
+            self._stop_now()
+            self._end()
+
+    def _waited(self, seconds: float) -> RunError:
+        names = [self.roster[index].name for index in sorted(self.run.awaited())]
+        return RunError(
+            f"round {self.run.number} has waited for {', '.join(names)} for "
+            f"more than {seconds:.0f} seconds; resume when they are back, give them "
+            "more time with --turn-timeout-seconds, or go on without them with "
+            "--min-clients"
+        )
+
+    def pass_on(self) -> None:
+        """Do what is due, and wake everybody for whom something has changed."""
+        if self.is_over:
+            self._end()
+            return
+        if self.wants_stop and self.run.is_at_boundary:
+            self._stop_now()
+            self._end()
+            return
+        for index in self.run.advance(time.monotonic(), stops=self.wants_stop):
+            self.roster[index].wake.notify_all()
+        if self.is_over:
+            self._end()
+        elif self.wants_stop and self.run.is_at_boundary:
+            self._stop_now()
+            self._end()
+
+    def stop_if_idle(self) -> None:
+        """Stop if no owner works on a round; a round that was left is not saved."""
+        if self.is_over:
+            return
+        at_work = [self.roster[index] for index in self.run.at_work()]
+        if self.run.is_at_boundary or not any(one.peer for one in at_work):
+            self._stop_now()
+            self._end()
+
+    def undo(self, member: Member) -> None:
+        """Note that a connection has ended; what the owner has sent stays."""
+        self.run.leave(member)
+        if self.wants_stop:
+            self.stop_if_idle()
+
+    def _stop_now(self) -> None:
+        if self.run.is_begun and self.run.is_at_boundary:
+            self.run.save()
+        self._is_stopped = True
