@@ -112,6 +112,7 @@ def test_one_client_over_the_network_is_the_run_in_one_process(
         record = service.wait()
     alone = finish(**ALONE)
     assert set(alone.record) - set(record) == {
+        "client_cost",
         "label_histogram",
         "backdoor",
         "inspection",

@@ -14,8 +14,8 @@ from lightsplit.experiments.client_data import find_data
 from lightsplit.experiments.cuts import make_cuts
 from lightsplit.experiments.label_protections import with_drawn_labels
 from lightsplit.experiments.labels import method
-from lightsplit.protections.label_dp import kept
 from lightsplit.protocol import OutputGradient
+from lightsplit.randomised_response import kept
 from lightsplit.results import RunFolder, tensors
 from lightsplit.runtime import Secret
 

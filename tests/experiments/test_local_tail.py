@@ -12,10 +12,11 @@ from lightsplit.runtime import Secret
 STEP = ("code", "output", "output_gradient", "code_gradient", "labels", "evaluation")
 
 
+@pytest.mark.parametrize("hidden", [0, 7])
 @pytest.mark.parametrize("result", [(3,), (2, 5)])
-def test_the_layer_gives_the_model_s_result_from_an_activation(result):
-    tail = make_local_tail((4, 2, 2), result, Secret(1))
-    again = make_local_tail((4, 2, 2), result, Secret(1))
+def test_the_layer_gives_the_model_s_result_from_an_activation(result, hidden):
+    tail = make_local_tail((4, 2, 2), result, Secret(1), hidden)
+    again = make_local_tail((4, 2, 2), result, Secret(1), hidden)
     activation = torch.randn(6, 4, 2, 2)
     assert tail(activation).shape == (6, *result)
     assert torch.equal(tail(activation), again(activation))
@@ -37,6 +38,20 @@ def test_clients_learn_alone_and_only_the_head_travels(finished, heads):
 def test_the_client_alone_learns_the_digits(finished):
     record = finished(codec="none", train_limit=600, epochs=6, lr=3e-3).record
     assert record["test_accuracy"] > 0.5
+
+
+@pytest.mark.slow
+def test_a_hidden_layer_makes_the_client_s_own_model_deeper(finished):
+    plain = finished(codec="none").record
+    deep = finished(codec="none:hidden=32").record
+    assert deep["bytes"]["hand_off"] > plain["bytes"]["hand_off"]
+    assert deep["bytes"]["code"] == 0
+
+
+@pytest.mark.parametrize("hidden", [-1, 65_537])
+def test_a_hidden_layer_has_a_width_within_reason(hidden):
+    with pytest.raises(ConfigError, match=f"hidden must be from 1.*got {hidden}"):
+        from_settings({"codec": f"none:hidden={hidden}"})
 
 
 @pytest.mark.slow

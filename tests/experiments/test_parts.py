@@ -11,7 +11,9 @@ EVERY_PART = [
     for table, registry in parts.REGISTRIES.items()
     for name in registry.names()
 ]
-REQUIRED = {"label-dp": {"epsilon": 2.0}}  # options without a default
+REQUIRED = {
+    name: {"epsilon": 2.0} for name in ("dp", "label-dp")
+}  # options without a default
 every_part = pytest.mark.parametrize(("table", "name"), EVERY_PART)
 
 

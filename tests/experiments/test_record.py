@@ -27,6 +27,7 @@ FIELDS = {
     "seed": int,
     "bytes": dict,
     "parameters": dict,
+    "client_cost": dict,
     "versions": dict,
     "experiment": dict,
     "labels": dict,

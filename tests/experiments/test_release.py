@@ -78,6 +78,24 @@ def _newest(folder):
 
 
 @pytest.mark.slow
+def test_bytes_of_hand_offs_are_those_of_what_still_changes_in_each_phase(make_job):
+    job = make_job(**ONCE, codec="lightsplit-b", turn_steps=2)
+    trainer, counted, written = job.trainer, 0, None
+    sizes = {}
+    for event in trainer.run():
+        turn = event.turn
+        if written is not None and written[0] != turn.client:
+            counted += 2 * written[1]
+        client = trainer.clients[turn.client]
+        state, at = client.side.state(), {"client": 0, "step": 0}
+        travels = client.hand_off.write(state, {}, **at, phase=turn.phase).travels
+        written = turn.client, len(tensors.to_bytes(travels))
+        sizes[turn.phase] = written[1]
+    assert trainer.progress.bytes["hand_off"] == counted
+    assert sizes["train"] < 0.5 * sizes["local"] == 0.5 * sizes["release"]
+
+
+@pytest.mark.slow
 def test_clients_and_server_learn_the_digits(finished):
     more = {"train_limit": 600, "epochs": 4, "local_epochs": 4, "lr": 3e-3}
     record = finished(codec="lightsplit-b", release="once", **more).record

@@ -3,6 +3,7 @@ import torch
 from torch import nn
 
 from lightsplit.errors import ConfigError, RunError
+from lightsplit.experiments import build
 from lightsplit.experiments.weights import load_weights
 from lightsplit.results import tensors
 
@@ -71,3 +72,28 @@ def test_a_frozen_backbone_keeps_the_weights_it_was_given(finish, finished, topo
     after = tensors.load(frozen.folder.path / "model.safetensors")
     kept = {name for name in before if torch.equal(before[name], after[name])}
     assert kept == {n for n in before if n.startswith(("conv2", "fc1"))}
+
+
+@pytest.mark.parametrize("heads", ["shared", "private"])
+def test_a_frozen_client_keeps_head_and_tail_and_trains_its_objectives(
+    finish, finished, heads
+):
+    path = str(finished(seed=1).folder.path / "model.safetensors")
+    noise = {"codec": "raw", "objective": ("shredder:0.1,tensors=2",)}
+    frozen = {"freeze_client": True, "freeze_backbone": True}
+    job = finish(weights=path, heads=heads, **frozen, **noise).job
+    before, after = tensors.load(path), job.parts.whole.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    side = job.trainer.clients[1].side
+    assert [n for n, p in side.modules.named_parameters() if p.requires_grad] == [
+        "objectives.shredder.noise"
+    ]
+    assert not side.modules["head"].training
+    began = build(job.experiment).trainer.clients[1].side.state()
+    name = "objectives.shredder.noise"
+    assert not torch.equal(side.state()[name], began[name])
+
+
+def test_noise_for_a_network_that_trains_is_refused(make_job):
+    with pytest.raises(ConfigError, match="stays as it is: give its --weights"):
+        make_job(codec="raw", objective=("shredder",))

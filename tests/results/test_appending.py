@@ -1,3 +1,7 @@
+from pathlib import Path
+
+import pytest
+
 from lightsplit.results.appending import append_line, whole_lines
 
 
@@ -15,3 +19,9 @@ def test_a_line_that_a_crash_cut_short_does_not_count(tmp_path):
     assert whole_lines(file) == [(1, b"one")]
     append_line(file, b"three")
     assert whole_lines(file) == [(1, b"one"), (3, b"three")]
+
+
+def test_a_full_disk_is_told_with_the_files_name():
+    with pytest.raises(OSError, match="No space left") as caught:
+        append_line(Path("/dev/full"), b"a line")
+    assert caught.value.filename == "/dev/full"

@@ -79,3 +79,10 @@ def test_drafts_that_were_left_are_removed_and_nothing_else(tmp_path):
     (tmp_path / "step-1.tmp" / "x").write_bytes(b"half")
     atomic.remove_drafts(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_an_error_names_the_file_and_not_its_draft(tmp_path):
+    (tmp_path / "file").mkdir()
+    with pytest.raises(OSError, match="directory") as caught:
+        atomic.write_bytes(tmp_path / "file", b"x")
+    assert caught.value.filename == str(tmp_path / "file")

@@ -53,3 +53,11 @@ def test_a_picture_survives_as_png():
     strip = grids.make_strip(torch.rand(2, 3, 32, 32))
     with Image.open(io.BytesIO(grids.as_png(strip))) as read:
         assert read.tobytes() == strip.tobytes()
+
+
+@pytest.mark.parametrize(("channels", "mode"), [(1, "L"), (3, "RGB")])
+def test_a_grey_picture_takes_one_channel_and_a_coloured_one_three(channels, mode):
+    strip = grids.make_strip(torch.rand(2, channels, 4, 4))
+    with Image.open(io.BytesIO(grids.as_png(strip))) as read:
+        assert read.mode == mode
+        assert read.convert(strip.mode).tobytes() == strip.tobytes()

@@ -1,6 +1,8 @@
 """A run in one process: all parts of an experiment, connected."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from torch import Tensor
@@ -8,6 +10,7 @@ from torch import Tensor
 from lightsplit.backdoors import FeatureSpaceHijacker
 from lightsplit.codecs import Codec, OutputCodec
 from lightsplit.data import Batches, Dataset, label_histogram, partition
+from lightsplit.errors import ConfigError
 from lightsplit.experiments import pieces
 from lightsplit.experiments.backdoors import make_guard, poisoned
 from lightsplit.experiments.config import Experiment
@@ -15,10 +18,20 @@ from lightsplit.experiments.cuts import make_cuts
 from lightsplit.experiments.inspection import make_hijacker, make_inspector
 from lightsplit.protocol import Contract
 from lightsplit.runs import EVALUATION_BATCH, Scoring
-from lightsplit.runtime import Client
-from lightsplit.simulation import Trainer
+from lightsplit.runs.rounds import Attendance
+from lightsplit.runtime import Client, ClientSide, WeightAveraging
+from lightsplit.simulation import (
+    Gathering,
+    RoundTrainer,
+    SharedSide,
+    SplitFedTrainer,
+    Trainer,
+)
 from lightsplit.splitting import SplitModel
 from lightsplit.transports import ByteMeter, through
+from lightsplit.transports.sealing import KEY_BYTES, SealingKey
+
+_NO_KEY = SealingKey(bytes(KEY_BYTES))  # in one process there is nobody to hide from
 
 
 @dataclass(frozen=True)
@@ -64,11 +77,21 @@ class Job:
         ]
 
 
-def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
-    """Return the job that ``experiment`` describes."""
+def build(
+    experiment: Experiment,
+    data_dir: Path | None = None,
+    participation: Sequence[Attendance] = (),
+) -> Job:
+    """Return the job that ``experiment`` describes.
+
+    Args:
+        experiment: to run.
+        data_dir: folder of the datasets.
+        participation: who takes part in each round; empty is everybody.
+    """
     dataset = pieces.load_dataset(experiment, data_dir)
     cuts = make_cuts(experiment, pieces.load_parts(experiment))
-    parts, codec, output_codec, contract, _ = cuts
+    parts, codec, output_codec, contract, *_ = cuts
     indices = split_data(experiment, dataset)
     batches = [
         pieces.make_batches(experiment, dataset.train, held, client)
@@ -82,6 +105,9 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
     guard = make_guard(experiment, server, contract)
     hijacker = make_hijacker(experiment, server, dataset)
     handle = hijacker.handle if hijacker else server.handle
+    gathering = Gathering(handle)
+    if experiment.is_parallel:
+        handle = gathering.send
     send = through(meter, through(guard.collector, handle) if guard else handle)
     clients = [
         pieces.make_client(experiment, side, send, index)
@@ -89,7 +115,13 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
     ]
     for client in clients:
         client.inspector = make_inspector(experiment, client.side, client.index)
-    trainer = Trainer(
+    make_trainer: Callable[..., Trainer] = Trainer
+    if experiment.has_rounds:
+        kind = _round_trainer if experiment.is_parallel else _splitfed_trainer
+        make_trainer = partial(
+            kind(contract, sides[0], gathering), participation=participation
+        )
+    trainer = make_trainer(
         clients,
         server,
         batches=[
@@ -103,6 +135,9 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
         patience=experiment.training.patience or 0,
         guard=guard,
         scoring=Scoring.of(experiment.make_task()),
+        every_client_evaluates=pieces.every_client_evaluates(
+            experiment, has_own_data=False
+        ),
     )
     return Job(
         experiment,
@@ -115,6 +150,35 @@ def build(experiment: Experiment, data_dir: Path | None = None) -> Job:
         indices,
         batches,
         hijacker,
+    )
+
+
+def _round_trainer(
+    contract: Contract,
+    side: ClientSide,
+    gathering: Gathering,
+) -> Callable[..., Trainer]:
+    """Return what makes the trainer of parallel rounds."""
+    shared = None
+    if any(one.device.type != "cpu" for one in side.modules.parameters()):
+        raise ConfigError(
+            "in one process the owners of a parallel round compute on the CPU: take "
+            "--device cpu or --rounds turns; over a network each may use its own GPU"
+        )
+    if contract.averages_side:
+        shared = SharedSide(side, _NO_KEY, contract.batch_size)
+    return partial(RoundTrainer, gathering=gathering, shared=shared)
+
+
+def _splitfed_trainer(
+    contract: Contract, _side: ClientSide, _gathering: Gathering
+) -> Callable[..., Trainer]:
+    """Return what makes the trainer of rounds of SplitFed."""
+    return partial(
+        SplitFedTrainer,
+        averaging=WeightAveraging(_NO_KEY, contract.batch_size),
+        has_copies=contract.has_copies,
+        seed=contract.seed,
     )
 
 

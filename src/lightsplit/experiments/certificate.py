@@ -4,7 +4,7 @@
     distinct codes M of N samples  no attack that sees one code per sample can name
                                    more than M of the N
     conditional entropy            bits that a code says beyond the label, at most
-    ε of the labels                where clients draw their labels before training
+    ε of the codes, ε of the labels  where clients draw noise for them
 
 M and the entropy are measured on test samples, with the codes of the trained run. They
 speak of these data on average, not of the worst case.
@@ -20,6 +20,7 @@ from lightsplit.codecs import Code, Codec, FewBits
 from lightsplit.data import SampleSet
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.label_protections import label_promise
+from lightsplit.experiments.private_codes import dp_promise
 from lightsplit.objectives.bits import binary_entropy
 from lightsplit.protocol import Wire
 from lightsplit.runtime import Client
@@ -33,10 +34,8 @@ ABOUT = (
 )
 LABELS = "labels, which outputs and their gradients give away"
 DRAWN_LABELS = "labels beyond their own ε"
-REST = (
-    "gradients of the codes; a head that is handed on; the worst case of a single "
-    "sample"
-)
+REST = "gradients of the codes; a head that is handed on"
+WORST = "; the worst case of a single sample"
 
 
 def code_bits(wire: Wire) -> int:
@@ -46,25 +45,22 @@ def code_bits(wire: Wire) -> int:
     return wire.codec.packed_bits or 8 * wire.layout("code", 1).code_bytes
 
 
-def promised(experiment: Experiment, bits: int) -> dict[str, Any]:
-    """Return the part of the certificate that is known before a run.
-
-    Args:
-        experiment: of the run.
-        bits: of one code.
-    """
-    times = 1 if experiment.sends_once else experiment.training.epochs
-    releases = times if bits else 0
+def promised(experiment: Experiment, wire: Wire) -> dict[str, Any]:
+    """Return the part of the certificate that is known before a run."""
+    bits = code_bits(wire)
+    releases = experiment.releases if bits else 0
     labels = label_promise(experiment)
     left = LABELS if labels["label_epsilon"] is None else DRAWN_LABELS
+    private = dp_promise(experiment, wire.codec)
+    worst = WORST if private["epsilon"] is None else ""
     return {
         "bits_per_code": bits,
         "releases": releases,
         "bits_per_sample": bits * releases,
-        "epsilon": None,
+        **private,
         **labels,
         "about": ABOUT,
-        "not_about": f"{left}; {REST}",
+        "not_about": f"{left}; {REST}{worst}",
     }
 
 

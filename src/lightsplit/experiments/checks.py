@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from lightsplit.backdoors import TRIGGERS, check_company
 from lightsplit.errors import ConfigError
 from lightsplit.experiments.label_protections import check_protections
+from lightsplit.experiments.private_codes import check_dp
 from lightsplit.experiments.recipes import make_recipe
 
 if TYPE_CHECKING:
@@ -35,6 +36,14 @@ def _check_recipe(experiment: "Experiment") -> None:
         raise ConfigError(
             "an inspector probes single steps: accumulate must be 1 with an "
             f"inspector, got {training.accumulate}"
+        )
+
+
+def _check_evaluation(experiment: "Experiment") -> None:
+    if (experiment.owners.heads, experiment.owners.evaluate) == ("private", "one"):
+        raise ConfigError(
+            "with private heads every client has a model of its own to test: evaluate "
+            "must be every, got one"
         )
 
 
@@ -130,6 +139,11 @@ def _check_release(experiment: "Experiment") -> None:
             "where codes are sent once the labels stay with the client: topology must "
             "be u, got vanilla"
         )
+    if experiment.split.freeze_client:
+        raise ConfigError(
+            "where codes are sent once the client trains its head before: drop "
+            "freeze_client or release"
+        )
     _check_fixed_codes(experiment)
     others = [*experiment.detector, *experiment.inspector]
     if others or experiment.server.hijack:
@@ -166,9 +180,92 @@ def _check_fixed_codes(experiment: "Experiment") -> None:
         )
 
 
+def _check_rounds(experiment: "Experiment") -> None:
+    """Refuse what does not go with owners who meet in rounds."""
+    if not experiment.has_rounds:
+        return
+    wanted = {
+        "gradients none": experiment.split.gradients == "none",
+        "release once": experiment.sends_once,
+        "codec none": experiment.codec.name == "none",
+        "statistics per-client": experiment.statistics == "per-client",
+        "a hijacking server": experiment.server.hijack,
+        "encrypted predictions": experiment.server.encrypted,
+        f"detector {', '.join(experiment.detector)}": bool(experiment.detector),
+        f"inspector {', '.join(experiment.inspector)}": bool(experiment.inspector),
+        f"hand_off {experiment.wire.hand_off}": experiment.wire.hand_off != "fp32",
+        "hand_off_optimizer stays": experiment.wire.hand_off_optimizer == "stays",
+    }
+    if experiment.is_parallel:
+        _refuse("a parallel round", wanted | _unfit_to_join(experiment))
+    else:
+        heads = experiment.owners.heads
+        _refuse("a round of SplitFed", {f"heads {heads}": heads == "private"} | wanted)
+
+
+def _unfit_to_join(experiment: "Experiment") -> dict[str, bool]:
+    """Return what does not go with one joined batch, each with whether it is wanted."""
+    steps, accumulate = experiment.training.turn_steps, experiment.training.accumulate
+    if steps != 1 or accumulate != 1:
+        raise ConfigError(
+            "a parallel round is one batch of every owner and one update: turn_steps "
+            f"and accumulate must be 1, got {steps} and {accumulate}"
+        )
+    return {
+        "topology vanilla": experiment.split.topology == "vanilla",
+        "inputs that the server gets": bool(experiment.make_task().share),
+    }
+
+
+def _refuse(what: str, wanted: dict[str, bool]) -> None:
+    unfit = [name for name, is_wanted in wanted.items() if is_wanted]
+    if unfit:
+        raise ConfigError(
+            f"{what} does not go with {' or with '.join(unfit)}: drop that, or take "
+            "--rounds turns"
+        )
+
+
+def check_absence(
+    experiment: "Experiment", min_clients: int, owners_per_round: int
+) -> None:
+    """Refuse owners who may be absent where every one is needed."""
+    if (min_clients or owners_per_round) and not experiment.has_rounds:
+        raise ConfigError(
+            "in turns every owner is awaited: --min-clients and --owners-per-round "
+            "need --rounds parallel or splitfed"
+        )
+    is_own = experiment.is_splitfed and experiment.training.turn_steps == "epoch"
+    if min_clients and is_own:
+        raise ConfigError(
+            "an owner that is away when the run begins has not said how many batches "
+            "its epoch has: --min-clients needs a number of --turn-steps, got epoch"
+        )
+
+
+def _check_encrypted(experiment: "Experiment") -> None:
+    """Refuse what cannot be computed with encrypted codes."""
+    if not experiment.server.encrypted:
+        return
+    if experiment.wire.format != "fp32":
+        raise ConfigError(
+            "encrypted codes are rounded by no wire format: format must be fp32, got "
+            f"{experiment.wire.format}"
+        )
+    if experiment.sends_once or experiment.codec.name == "none":
+        raise ConfigError(
+            "encrypted prediction sends a code for each prediction: drop release once "
+            "and codec none"
+        )
+    if experiment.make_task().share:
+        names = ", ".join(experiment.make_task().share)
+        raise ConfigError(f"the server would get {names} in the clear: drop encrypted")
+
+
 CHECKS: "tuple[Callable[[Experiment], None], ...]" = (
     _check_training,
     _check_recipe,
+    _check_evaluation,
     _check_output_codec,
     _check_backdoor,
     _check_detectors,
@@ -176,5 +273,8 @@ CHECKS: "tuple[Callable[[Experiment], None], ...]" = (
     _check_silence,
     _check_gradients,
     _check_release,
+    _check_encrypted,
+    _check_rounds,
     check_protections,
+    check_dp,
 )

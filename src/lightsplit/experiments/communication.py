@@ -11,21 +11,24 @@ stay the same and only hand-offs and framing change. Early stopping is ignored.
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 from lightsplit.errors import ConfigError
 from lightsplit.experiments import pieces
-from lightsplit.experiments.certificate import code_bits
+from lightsplit.experiments.certificate import code_bits, promised
 from lightsplit.experiments.config import Experiment
-from lightsplit.experiments.cuts import make_formats, plan_cuts
+from lightsplit.experiments.cuts import Cuts, make_formats, plan_cuts
 from lightsplit.experiments.planned_messages import (
     PlannedMessages,
     PlannedOnce,
+    PlannedRounds,
     count,
 )
 from lightsplit.experiments.planned_parts import (
     hand_off_bytes,
     planned_parts,
     result_shape,
+    share_length,
 )
 from lightsplit.experiments.raw_traffic import raw_step_bytes, raw_total_bytes
 from lightsplit.protocol import STEP_KINDS, Wire
@@ -47,6 +50,7 @@ class Traffic:
         raw_step_bytes: bytes of all messages of all steps with the raw codec in fp32.
         raw_total_bytes: bytes of the whole run with raw activations, outputs and heads.
         code_bits: bits of one sample's code as it travels.
+        certificate: what can be said of the codes without an attack.
     """
 
     activation_size: int
@@ -58,6 +62,7 @@ class Traffic:
     raw_step_bytes: int
     raw_total_bytes: float
     code_bits: int
+    certificate: dict[str, Any]
 
     @property
     def step_bytes(self) -> int:
@@ -97,13 +102,11 @@ def foresee_traffic(
     wire = Wire(codec, cuts.output_codec, make_formats(experiment))
     meter = ByteMeter()
     if codec.is_sent:
-        kind = PlannedOnce if experiment.sends_once else PlannedMessages
-        has_gradients = experiment.split.gradients == "all"
-        messages = kind(wire, result_shape(experiment), has_gradients=has_gradients)
-        _count_messages(meter, messages, course, test)
+        _count_messages(meter, _messages(experiment, cuts, wire), course, test)
     meter.add("setup", experiment.owners.clients * len(contract.to_json().encode()))
-    if experiment.owners.heads == "shared":
+    if contract.side_travels:
         meter.add("hand_off", 2 * course.changes * hand_off_bytes(experiment, cuts))
+        meter.add("hand_off", course.fetches * hand_off_bytes(experiment, cuts))
         early = course.early_changes
         if early:
             bytes_each = hand_off_bytes(experiment, cuts, has_server=False)
@@ -120,6 +123,23 @@ def foresee_traffic(
         raw_step_bytes=raw_steps,
         raw_total_bytes=raw_total_bytes(experiment, counts, raw_steps),
         code_bits=code_bits(wire),
+        certificate=promised(experiment, wire),
+    )
+
+
+def _messages(experiment: Experiment, cuts: Cuts, wire: Wire) -> PlannedMessages:
+    """Return the messages of the run's steps."""
+    kind = PlannedOnce if experiment.sends_once else PlannedMessages
+    shape, has_gradients = result_shape(experiment), experiment.split.gradients == "all"
+    if not cuts.contract.averages_side:
+        return kind(wire, shape, has_gradients=has_gradients)
+    return PlannedRounds(
+        wire,
+        shape,
+        has_gradients=has_gradients,
+        in_every_step=experiment.is_parallel,
+        length=share_length(experiment, cuts),
+        owners=experiment.owners.clients,
     )
 
 
@@ -155,15 +175,19 @@ class _Course:
         evaluations: the number of evaluations of each (client, step), likewise.
         releases: the number of messages with codes that are sent once, of each
             (samples, client, step, first sample, is training), likewise.
+        turns: the number of turns of each (client, last step), likewise.
         changes: how often another client takes over.
         early_changes: the same after a turn in which the server had no part.
+        fetches: how often a client gets a shared side to evaluate it.
     """
 
     exchanges: Counter[tuple[int, int, int]]
     evaluations: Counter[tuple[int, int]]
     releases: Counter[tuple[int, int, int, int, bool]] = field(default_factory=Counter)
+    turns: Counter[tuple[int, int]] = field(default_factory=Counter)
     changes: int = 0
     early_changes: int = 0
+    fetches: int = 0
     steps: int = 0
     samples: int = 0
 
@@ -181,6 +205,7 @@ def _follow(experiment: Experiment, samples: int, test_samples: int) -> _Course:
     """Walk through the schedule of an even partition."""
     every = experiment.training.eval_every or 0
     batches = _batch_sizes(samples, experiment)
+    by_all = pieces.every_client_evaluates(experiment, has_own_data=False)
     schedule = pieces.make_schedule(experiment, batches)
     course, taken = _Course(Counter(), Counter()), [0] * len(batches)
     previous: Turn | None = None
@@ -193,10 +218,11 @@ def _follow(experiment: Experiment, samples: int, test_samples: int) -> _Course:
         previous = turn
         _follow_turn(course, turn, batches[client], taken[client])
         taken[client] += turn.steps
+        course.turns[_as_wide(client), _as_wide(taken[client] - 1)] += 1
         course.steps += turn.steps
         if schedule.is_evaluated(turn, course.steps, every):
-            is_shared = experiment.owners.heads == "shared"
-            for asked in [client] if is_shared else range(len(batches)):
+            course.fetches += len(batches) if by_all else 0
+            for asked in range(len(batches)) if by_all else [client]:
                 course.evaluations[_as_wide(asked), _as_wide(taken[asked])] += 1
                 if experiment.sends_once and asked not in tested:
                     tested.add(asked)
@@ -232,6 +258,8 @@ def _count_messages(
     tests = {EVALUATION_BATCH: whole} | ({rest: 1} if rest else {})
     for (size, client, step), times in course.exchanges.items():
         count(meter, messages.step(size, client, step), times)
+    for (client, step), times in course.turns.items():
+        count(meter, messages.end_of_turn(client, step), times)
     for release, times in course.releases.items():
         count(meter, messages.release(*release), times)
     for (client, step), times in course.evaluations.items():

@@ -11,6 +11,7 @@ transforms, so those of the ``dct`` projection are added. The memory that autogr
 is counted at the moment when autograd keeps it.
 """
 
+import copy
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from lightsplit.codecs import Code
+from lightsplit.errors import SplitError
 from lightsplit.experiments import pieces
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.cuts import make_cuts
@@ -76,6 +78,30 @@ def measure_computation(experiment: Experiment) -> Computation:
     _add_modules(cost.encoder, cuts.codec.encoder)
     _add_modules(cost.decoder, cuts.codec.decoder)
     return cost
+
+
+def client_cost(
+    client: ClientSide, server: ServerSide, inputs: Any
+) -> dict[str, int] | None:
+    """Return a client's parameters and operations per sample of a training step.
+
+    Copies of both sides run. Networks of objectives count where they change what is
+    sent; an adversary that only takes part in the loss is counted in the parameters.
+    None where the sides cannot run one after the other, as where the tail needs more
+    than the output, and where their modules cannot be copied or counted: the record of
+    a finished run must not fail over a figure.
+    """
+    cost = Computation()
+    try:
+        client, server = copy.deepcopy((client, server))
+        _run(cost, client, server, to_device(repeated(inputs, _BATCH), _device(client)))
+    except (SplitError, RuntimeError, TypeError, ValueError, LookupError):
+        return None
+    except (AttributeError, NotImplementedError, StopIteration):  # of a user's modules
+        return None
+    _add_modules(cost.client, client.modules)
+    flops = cost.client.forward_flops + cost.client.backward_flops
+    return {"parameters": cost.client.parameters, "flops": flops}
 
 
 def _run(

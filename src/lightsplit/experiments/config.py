@@ -80,9 +80,30 @@ class Experiment:
         return self.split.release == "once"
 
     @property
+    def is_parallel(self) -> bool:
+        """Whether all owners compute at once, and their batches are joined."""
+        return self.owners.rounds == "parallel"
+
+    @property
+    def is_splitfed(self) -> bool:
+        """Whether owners average weights after rounds; a lone owner takes turns."""
+        return self.owners.rounds.startswith("splitfed") and self.owners.clients > 1
+
+    @property
+    def has_rounds(self) -> bool:
+        """Whether owners meet in rounds, and do not hand a side on."""
+        return self.is_parallel or self.is_splitfed
+
+    @property
+    def releases(self) -> int:
+        """How often the code of a training sample is sent."""
+        return 1 if self.sends_once else self.training.epochs
+
+    @property
     def statistics(self) -> str:
         """Whose running statistics the server's normalisation layers use."""
-        usual = "per-client" if self.owners.heads == "private" else "shared"
+        is_apart = self.owners.heads == "private" and not self.is_parallel
+        usual = "per-client" if is_apart else "shared"
         return self.server.statistics or usual
 
     def make_task(self) -> Task:
@@ -295,15 +316,20 @@ def _resolve(experiment: Experiment, given: Mapping[str, Any]) -> Experiment:
         codec=Part(name=codec, **options),
         output_codec=chosen.output_codec,
         wire=chosen.wire,
-        training=_with_local_epochs(experiment),
+        training=_resolve_training(experiment, given.get("training", {})),
     )
 
 
-def _with_local_epochs(experiment: Experiment) -> TrainingTable:
-    training = experiment.training
-    if not experiment.sends_once or training.local_epochs is not None:
-        return training
-    return training.model_copy(update={"local_epochs": DEFAULT_LOCAL_EPOCHS})
+def _resolve_training(
+    experiment: Experiment, given: Mapping[str, Any]
+) -> TrainingTable:
+    """Fill in the local epochs, and the one batch that is a parallel round's turn."""
+    training, known = experiment.training, dict[str, Any]()
+    if experiment.sends_once and training.local_epochs is None:
+        known["local_epochs"] = DEFAULT_LOCAL_EPOCHS
+    if experiment.is_parallel and "turn_steps" not in given:
+        known["turn_steps"] = 1
+    return training.model_copy(update=known) if known else training
 
 
 def _plain(value: Any) -> Any:

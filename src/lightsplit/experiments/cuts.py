@@ -3,6 +3,7 @@
 Both ends make these from their settings alone and then compare the contracts.
 """
 
+import math
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from lightsplit.codecs import (
     CODECS,
     OUTPUT_CODECS,
     Codec,
+    NoCode,
     OutputCodec,
     refuse_joined,
 )
@@ -30,6 +32,7 @@ from lightsplit.runtime import Secret
 from lightsplit.runtime.side_bytes import most_side_bytes
 from lightsplit.splitting import SplitModel, companions_of
 from lightsplit.tasks import Task
+from lightsplit.transports.homomorphic import cipher_bytes
 
 Shape = tuple[int, ...]
 
@@ -44,6 +47,7 @@ class Cuts(NamedTuple):
             if nothing is sent.
         contract: the contract for both cuts.
         local_tail: ends the client's own model before codes are sent once; else None.
+        first_weights: what a client draws its first weights from; None: the run's seed.
     """
 
     parts: SplitModel
@@ -51,6 +55,7 @@ class Cuts(NamedTuple):
     output_codec: OutputCodec | None
     contract: Contract
     local_tail: nn.Module | None = None
+    first_weights: Secret | None = None
 
 
 def make_cuts(
@@ -71,15 +76,15 @@ def make_cuts(
     if experiment.sends_once:
         local_tail = _make_tail_of_codes(experiment, parts, codec, drawn_from)
     contract = _make_contract(experiment, parts, shapes, codecs, local_tail)
-    if not codec.is_sent:
+    if isinstance(codec, NoCode):
         result = _result_shape(parts, experiment.make_task().example_inputs())
-        tail = make_local_tail(activation, result, drawn_from)
+        tail = make_local_tail(activation, result, drawn_from, codec.hidden)
         alone = SplitModel(parts.head, parts.backbone, tail, parts.whole)
-        return Cuts(alone, codec, None, contract)
+        return Cuts(alone, codec, None, contract, None, first_weights)
     if output_codec is not None and parts.tail is not None:
         tail = _narrowed(parts, parts.tail, output_codec)
         parts = SplitModel(parts.head, parts.backbone, tail, parts.whole)
-    return Cuts(parts, codec, output_codec, contract, local_tail)
+    return Cuts(parts, codec, output_codec, contract, local_tail, first_weights)
 
 
 def _make_tail_of_codes(
@@ -230,7 +235,17 @@ def _make_contract(
         side_bytes=_side_bytes(experiment, parts, codecs, local_tail),
         form={} if task.form is None else task.form.terms(),
         companions=_companions(parts, task),
+        cipher_bytes=_cipher_bytes(experiment, codec, shapes[1]),
+        rounds=experiment.owners.rounds,
     )
+
+
+def _cipher_bytes(experiment: Experiment, codec: Codec, output: Shape) -> int:
+    """Return the bound of an encrypted code or output; 0 where none is sent."""
+    if not experiment.server.encrypted:
+        return 0
+    classes = experiment.make_task().classes or 0
+    return cipher_bytes(codec.code_size, max(math.prod(output), classes))
 
 
 def _companions(parts: SplitModel, task: Task) -> tuple[str, ...]:

@@ -13,12 +13,14 @@ from lightsplit.deployment.network import join, serve
 from lightsplit.errors import ConfigError, TransportError
 from lightsplit.experiments import pieces
 from lightsplit.experiments.backdoors import make_guard, poisoned
+from lightsplit.experiments.checks import check_absence
 from lightsplit.experiments.client_data import find_data
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.cuts import Cuts, make_cuts
 from lightsplit.experiments.detection import detection_record
 from lightsplit.experiments.inspection import inspection_record, make_inspector
 from lightsplit.experiments.live_metrics import ClientMetrics, LiveMetrics
+from lightsplit.experiments.own_end import OwnEnd
 from lightsplit.experiments.own_secret import ClientSecrets, OwnSecret
 from lightsplit.experiments.raw_traffic import step_ratio, total_ratio
 from lightsplit.experiments.record import (
@@ -27,9 +29,11 @@ from lightsplit.experiments.record import (
     test_figures,
 )
 from lightsplit.experiments.recording import DataPlace, begin_recording
+from lightsplit.experiments.server_ranks import spread_over_ranks
 from lightsplit.protocol import Reply, Request
 from lightsplit.protocol.control import Finished, Grant
 from lightsplit.results import RunFolder, finite, tensors
+from lightsplit.results.holding import Hold
 from lightsplit.runs import Scoring
 from lightsplit.runs.callbacks import Callback, Callbacks, RunStart
 from lightsplit.runs.plan import RunPlan
@@ -64,6 +68,9 @@ def serve_experiment(  # noqa: PLR0913
     step_timeout_seconds: float = 60.0,
     turn_timeout_seconds: float = 0.0,
     checkpoint_every: int = 0,
+    min_clients: int = 0,
+    owners_per_round: int = 0,
+    round_timeout_seconds: float = 30.0,
     watch: Callable[[Coordinator, int], bool] = lambda _run, _port: True,
     callbacks: Sequence[Callback] = (),
 ) -> dict[str, Any] | None:
@@ -71,12 +78,14 @@ def serve_experiment(  # noqa: PLR0913
 
     ``callbacks`` are told every evaluation, for the first time when clients can come.
     """
+    check_absence(experiment, min_clients, owners_per_round)
     cuts = make_cuts(experiment, pieces.load_parts(experiment))
     server = pieces.make_server(experiment, cuts)
     plan = RunPlan(
         turn_steps=pieces.turn_steps(experiment),
         epochs=experiment.training.epochs,
         max_steps=experiment.training.max_steps or 0,
+        whole_rounds=experiment.has_rounds,
         local_epochs=experiment.training.local_epochs or 0,
         eval_every=experiment.training.eval_every or 0,
         patience=experiment.training.patience or 0,
@@ -84,6 +93,12 @@ def serve_experiment(  # noqa: PLR0913
         checkpoint_every=checkpoint_every,
         step_timeout_seconds=step_timeout_seconds,
         turn_timeout_seconds=turn_timeout_seconds,
+        min_clients=min_clients,
+        owners_per_round=owners_per_round,
+        round_timeout_seconds=round_timeout_seconds,
+        every_client_evaluates=pieces.every_client_evaluates(
+            experiment, has_own_data=True
+        ),
     )
     is_listening, told = False, Callbacks(callbacks)
     metrics = LiveMetrics(folder, told)
@@ -98,7 +113,7 @@ def serve_experiment(  # noqa: PLR0913
         metrics.update(coordinator.progress.history)
         return watch(coordinator, port)
 
-    with told:
+    with told, spread_over_ranks(server):
         coordinator = serve(
             server,
             cuts.contract,
@@ -108,12 +123,13 @@ def serve_experiment(  # noqa: PLR0913
             names=names,
             watch=watch_listening,
             guard=make_guard(experiment, server, cuts.contract),
+            stays=lambda steps: _is_recorded(folder, steps),
         )
         metrics.update(coordinator.progress.history)
         told.is_finished = coordinator.finished is not None
     if coordinator.finished is None:
         return None
-    if _is_recorded(folder, coordinator):  # the run had already ended when loaded
+    if _is_recorded(folder, coordinator.progress.steps):  # it was over when loaded
         return folder.read_record()
     tensors.save(folder.path / "server.safetensors", server.side.state())
     folder.write_verdicts(coordinator.progress.verdicts)
@@ -135,6 +151,9 @@ def join_experiment(  # noqa: PLR0913
 ) -> dict[str, Any]:
     """Take part in the run to its end and return this client's figures.
 
+    A client whose run has ended does not wait for a server that is away: it returns the
+    figures that its folder has kept, with ``is_from_folder``.
+
     Args:
         experiment: the same experiment as the server's.
         endpoint: how to reach the server.
@@ -152,10 +171,54 @@ def join_experiment(  # noqa: PLR0913
             "a recording is audited by the codes in its steps, and in this run each "
             "code is sent once, before them: start without --record"
         )
+    end = OwnEnd(options.state_folder, experiment.to_toml())
+    hold = Hold(options.state_folder)
+
+    def watch_held(
+        instruction: Grant | Finished, standing: Callable[[], Standing]
+    ) -> None:
+        hold.take()  # by now the folder is there
+        if isinstance(instruction, Grant):
+            end.forget()
+        watch(instruction, standing)
+
+    try:
+        with hold:
+            figures = _take_part(
+                experiment,
+                endpoint,
+                replace(options, away=end.patient(options.away)),
+                name=name,
+                place=DataPlace(own_data, data_dir),
+                watch=watch_held,
+                callbacks=callbacks,
+            )
+            if end.figures is None:
+                end.keep(figures)
+    except TransportError:
+        if end.figures is None:
+            raise
+        return {**end.figures, "is_from_folder": True}
+    return {**figures, "is_from_folder": False}
+
+
+def _take_part(  # noqa: PLR0913
+    experiment: Experiment,
+    endpoint: Endpoint,
+    options: JoinOptions,
+    *,
+    name: str,
+    place: DataPlace,
+    watch: Watch,
+    callbacks: Sequence[Callback],
+) -> dict[str, Any]:
+    """Take turns until the server says that the run is over."""
     mine = OwnSecret.find(options.secret, options.state_folder)
     options = with_key(experiment, endpoint, options, mine, name=name)
     secrets = mine.for_run(experiment, options.key)
-    data = find_data(experiment, secrets.own, data_dir=data_dir, own_data=own_data)
+    data = find_data(
+        experiment, secrets.own, data_dir=place.data_dir, own_data=place.own_data
+    )
     cuts = client_cuts(experiment, secrets)
     data.check([cuts.parts.whole, cuts.codec.encoder, cuts.codec.decoder])
     side = pieces.make_client_side(experiment, cuts)
@@ -170,11 +233,17 @@ def join_experiment(  # noqa: PLR0913
         # Write only once the server accepts it: a refused client leaves nothing behind.
         mine.keep()
         if options.records:
-            place = DataPlace(own_data, data_dir)
             begin_recording(options.tape, experiment, place)
         folder, settings = options.state_folder, experiment.settings()
         told.start(RunStart("join", name, folder, settings))
         watch(instruction, standing)
+
+    def keep(_finished: Finished) -> None:
+        if options.state_folder is not None:
+            is_known = cuts.contract.shares_side or client.steps > 0
+            file = options.state_folder / "client.safetensors"
+            _keep_side(side, file, is_known=is_known)
+            RunFolder(options.state_folder).write_experiment(experiment.to_toml())
 
     with Callbacks(callbacks) as told:
         metrics = ClientMetrics(options.state_folder, told, options.meter)
@@ -189,14 +258,11 @@ def join_experiment(  # noqa: PLR0913
                 test=data.test,
                 scoring=Scoring.of(experiment.make_task()),
                 watch=watch_kept,
+                ended=keep,
                 turned=metrics.add,
             ),
         )
         told.is_finished = True
-    if options.state_folder is not None:
-        is_known = cuts.contract.side_travels or client.steps > 0
-        _keep_side(side, options.state_folder / "client.safetensors", is_known=is_known)
-        RunFolder(options.state_folder).write_experiment(experiment.to_toml())
     return _client_figures(client, finished, options.meter)
 
 
@@ -216,7 +282,7 @@ def with_key(
     if options.key is not None or endpoint.tls is None or folder is None:
         return options
     contract = client_cuts(experiment, mine.for_run(experiment)).contract
-    if not contract.side_travels:
+    if not contract.shares_side:
         return options
     agreed = agree_on_key(
         contract,
@@ -252,11 +318,11 @@ def _keep_side(side: ClientSide, file: Path, *, is_known: bool) -> None:
         side.load(tensors.load(file))
 
 
-def _is_recorded(folder: RunFolder, coordinator: Coordinator) -> bool:
-    """Return whether the existing record covers exactly these steps and bytes."""
+def _is_recorded(folder: RunFolder, steps: int) -> bool:
+    """Return whether the existing record covers exactly these steps."""
     if not folder.record_file.is_file():
         return False
-    return bool(folder.read_record()["steps"] == coordinator.progress.steps)
+    return bool(folder.read_record()["steps"] == steps)
 
 
 def _record(
@@ -293,6 +359,20 @@ def _figures(coordinator: Coordinator) -> dict[str, Any]:
         "bytes": progress.bytes,
         "clients": {
             member.name: member.meter.by_kind() for member in coordinator.members
+        },
+        **_rounds(coordinator),
+    }
+
+
+def _rounds(coordinator: Coordinator) -> dict[str, Any]:
+    """Return how often owners were in parallel rounds, and waited for the others."""
+    if coordinator.round_number is None:
+        return {}
+    steps = coordinator.progress.client_steps
+    return {
+        "attendance": {one.name: steps[one.index] for one in coordinator.members},
+        "waited_seconds": {
+            one.name: round(one.waited_seconds, 3) for one in coordinator.members
         },
     }
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from lightsplit.data import SampleSet, ShiftedLabels
 from lightsplit.errors import ConfigError
 from lightsplit.protections import LABEL_PROTECTIONS, LabelProtection
-from lightsplit.protections.label_dp import kept
+from lightsplit.randomised_response import kept
 from lightsplit.runtime import Secret
 
 if TYPE_CHECKING:

@@ -69,6 +69,7 @@ def _setting(experiment: Experiment) -> list[str]:
     words = [place] if (place := _place(experiment)) else []
     words += _owners(experiment)
     words += ["frozen backbone"] if experiment.split.freeze_backbone else []
+    words += ["frozen client"] if experiment.split.freeze_client else []
     words += _statistics(experiment)
     return [*words, *_backdoor(experiment)]
 

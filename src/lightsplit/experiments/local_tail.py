@@ -8,7 +8,10 @@ from lightsplit.runtime import Secret
 
 
 def make_local_tail(
-    activation: tuple[int, ...], result: tuple[int, ...], first_weights: Secret
+    activation: tuple[int, ...],
+    result: tuple[int, ...],
+    first_weights: Secret,
+    hidden: int = 0,
 ) -> nn.Module:
     """Return one linear layer from an activation to the model's result.
 
@@ -16,8 +19,14 @@ def make_local_tail(
         activation: shape of one activation.
         result: shape of the model's result for one sample.
         first_weights: that its weights are drawn from.
+        hidden: width of a hidden layer before it; 0 for none.
     """
+    width = math.prod(activation)
+    layers: list[nn.Module] = [nn.Flatten()]
     with first_weights.scope("local tail"):
-        layer = nn.Linear(math.prod(activation), math.prod(result))
-    shaping = [nn.Unflatten(1, result)] if len(result) > 1 else []
-    return nn.Sequential(nn.Flatten(), layer, *shaping)
+        if hidden:
+            layers += [nn.Linear(width, hidden), nn.LayerNorm(hidden), nn.ReLU()]
+        layers.append(nn.Linear(hidden or width, math.prod(result)))
+    if len(result) > 1:
+        layers.append(nn.Unflatten(1, result))
+    return nn.Sequential(*layers)

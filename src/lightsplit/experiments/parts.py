@@ -24,7 +24,7 @@ Options = dict[str, Any]
 GIVEN: dict[str, frozenset[str]] = {
     "codec": frozenset({"shape", "seed"}),
     "output_codec": frozenset({"shape", "seed", "classes"}),
-    "objective": frozenset({"codec", "classes"}),
+    "objective": frozenset({"codec", "classes", "input_shape", "server", "releases"}),
     "protect_labels": frozenset({"classes"}),
     "detector": frozenset({"clients"}),
     "augment": frozenset(),

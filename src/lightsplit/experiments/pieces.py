@@ -6,7 +6,6 @@ both give the same results.
 """
 
 import copy
-import inspect
 from collections.abc import Callable, Iterator, Sequence, Sized
 from functools import partial
 from pathlib import Path
@@ -26,6 +25,7 @@ from lightsplit.data import (
     pooled_halves,
 )
 from lightsplit.errors import ConfigError, DataError
+from lightsplit.experiments.client_objectives import make_objectives
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.cuts import Cuts, make_formats
 from lightsplit.experiments.label_protections import (
@@ -33,15 +33,16 @@ from lightsplit.experiments.label_protections import (
     with_drawn_labels,
 )
 from lightsplit.experiments.own_secret import ClientSecrets
+from lightsplit.experiments.private_codes import check_code_of_its_own
 from lightsplit.experiments.recipes import make_precision, make_recipe
 from lightsplit.experiments.weights import load_weights
-from lightsplit.objectives import OBJECTIVES, WeightedObjective
 from lightsplit.runs.schedule import Schedule
 from lightsplit.runtime import (
     CachingServer,
     Client,
     ClientSide,
     HandOff,
+    JoiningServer,
     OnceClient,
     OptimizerFactory,
     Secret,
@@ -49,7 +50,9 @@ from lightsplit.runtime import (
     ServerSide,
     begin_with_first_batch,
 )
+from lightsplit.runtime.encrypted import map_of
 from lightsplit.splitting import SplitModel, split
+from lightsplit.tasks import is_own
 from lightsplit.transports import Send
 from lightsplit.user_code import one_line_errors
 
@@ -137,7 +140,11 @@ def make_server(experiment: Experiment, cuts: Cuts) -> Server:
         normalisation=experiment.statistics,
     )
     side.precision = make_precision(experiment.training)
+    if experiment.server.encrypted:
+        map_of(side)
     kind = CachingServer if experiment.sends_once else Server
+    if experiment.is_parallel:
+        kind = JoiningServer
     return kind(
         side,
         seed=experiment.seed,
@@ -158,31 +165,23 @@ def make_client_side(experiment: Experiment, cuts: Cuts) -> ClientSide:
     if learns_nothing and not experiment.sends_once:
         cuts.parts.head.requires_grad_(False)
         cuts.codec.encoder.requires_grad_(False)
+    check_code_of_its_own(experiment, cuts.parts.head, cuts.codec.encoder)
+    objectives = make_objectives(experiment, cuts)
+    _move(experiment, *(one.objective for one in objectives))
     side = ClientSide(
         cuts.parts.head,
         tail,
         cuts.codec,
         make_optimizer(experiment),
         output_codec=cuts.output_codec,
-        objectives=make_objectives(experiment, cuts.codec),
+        objectives=objectives,
         local_tail=cuts.local_tail,
+        freeze=experiment.split.freeze_client,
     )
     if experiment.owners.heads == "private":
         begin_with_first_batch(side.modules)
     side.precision = make_precision(experiment.training)
     return side
-
-
-def make_objectives(experiment: Experiment, codec: Codec) -> list[WeightedObjective]:
-    """Return the terms that a client adds to its loss."""
-    known = {"codec": codec, "classes": experiment.make_task().classes}
-    found = []
-    for name, term in experiment.objective.items():
-        taken = inspect.signature(OBJECTIVES.get(name)).parameters
-        given = {key: value for key, value in known.items() if key in taken}
-        objective = OBJECTIVES.create(name, **given, **term.options)
-        found.append(WeightedObjective(objective, term.weight))
-    return found
 
 
 def make_client_sides(experiment: Experiment, cuts: Cuts) -> list[ClientSide]:
@@ -231,6 +230,7 @@ def make_hand_off(
         optimizer_stays=experiment.wire.hand_off_optimizer == "stays",
         seed=experiment.seed,
         start=start,
+        freezes=experiment.sends_once,
     )
 
 
@@ -270,6 +270,7 @@ def make_schedule(experiment: Experiment, batches: Sequence[Sized]) -> Schedule:
         epochs=experiment.training.epochs,
         max_steps=experiment.training.max_steps or 0,
         local_epochs=experiment.training.local_epochs or 0,
+        whole_rounds=experiment.has_rounds,
     )
 
 
@@ -277,6 +278,19 @@ def turn_steps(experiment: Experiment) -> int:
     """Return the longest turn in the schedule's terms: 0 is a client's whole epoch."""
     steps = experiment.training.turn_steps
     return 0 if steps == "epoch" else steps
+
+
+def every_client_evaluates(experiment: Experiment, *, has_own_data: bool) -> bool:
+    """Return whether each client evaluates, and not one for all.
+
+    Args:
+        experiment: the experiment.
+        has_own_data: whether clients may have test data of their own.
+    """
+    owners = experiment.owners
+    by_default = has_own_data and is_own(experiment.task.name)
+    chosen = owners.evaluate or ("every" if by_default else "one")
+    return owners.heads == "private" or (chosen == "every" and owners.clients > 1)
 
 
 def make_optimizer(experiment: Experiment) -> OptimizerFactory:

@@ -1,5 +1,7 @@
 """Messages with the right shapes but without numbers, for forecasts of bytes."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -14,9 +16,11 @@ from lightsplit.protocol import (
     Release,
     Reply,
     Request,
+    Share,
+    Total,
     Wire,
 )
-from lightsplit.protocol.messages import NUMBER
+from lightsplit.protocol.messages import NONCE_BYTES, NUMBER
 from lightsplit.transports import ByteMeter
 
 Exchanges = list[tuple[Request, Reply]]
@@ -70,6 +74,10 @@ class PlannedMessages:
             return [(request, OutputMessage(client, step, logits))]
         return [(request, self._output(size, client, step))]
 
+    def end_of_turn(self, client: int, step: int) -> Exchanges:  # noqa: ARG002
+        """Return the messages after the last step of a turn, besides a hand-off."""
+        return []
+
     def release(
         self, size: int, client: int, step: int, first: int, is_training: bool
     ) -> Exchanges:
@@ -84,6 +92,47 @@ class PlannedMessages:
     def _empty(self, kind: str, size: int) -> Code:
         layout = self._wire.layout(kind, size)
         return Code(_empty(layout.values), tuple(map(_empty, layout.side)))
+
+
+class PlannedRounds(PlannedMessages):
+    """The messages of rounds in which owners average a shared side.
+
+    Args:
+        in_every_step: whether they do so in every step, and not once in a round.
+        length: numbers of a share.
+        owners: of a round.
+        options: of PlannedMessages.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        in_every_step: bool,
+        length: int,
+        owners: int,
+        **options: Any,
+    ) -> None:
+        super().__init__(*arguments, **options)
+        self._in_every_step = in_every_step
+        self._numbers = _empty(TensorSpec((length,), torch.int64))
+        self._nonces = [
+            _empty(TensorSpec((count, NONCE_BYTES), torch.uint8))
+            for count in (1, owners)
+        ]
+
+    def step(self, size: int, client: int, step: int) -> Exchanges:
+        """Return the messages of a step with ``size`` samples."""
+        messages = super().step(size, client, step)
+        return messages + self._sum(client, step) if self._in_every_step else messages
+
+    def end_of_turn(self, client: int, step: int) -> Exchanges:
+        """Return the messages after the last step of a turn."""
+        return [] if self._in_every_step else self._sum(client, step)
+
+    def _sum(self, client: int, step: int) -> Exchanges:
+        own, all_ = self._nonces
+        share = Share(client, step, self._numbers, own)
+        return [(share, Total(client, step, self._numbers, all_))]
 
 
 class PlannedOnce(PlannedMessages):

@@ -20,6 +20,7 @@ from lightsplit.runs import EVALUATION_BATCH, Scoring
 from lightsplit.runs.evaluation import Scorer
 from lightsplit.runtime import Client, Secret
 from lightsplit.tasks import Task
+from lightsplit.transports.homomorphic import Cost, Encrypting
 from lightsplit.transports.sealing import SealingKey
 from lightsplit.user_code import one_line_errors
 
@@ -33,12 +34,14 @@ class Predictions(NamedTuple):
             output if labels are not classes.
         labels: the true ones in the same words; empty if the samples have none.
         figures: the loss and the task's metrics; empty without labels.
+        cost: of encrypted predictions; None if they were not encrypted.
     """
 
     samples: list[str]
     predictions: list[Any]
     labels: list[Any]
     figures: dict[str, float]
+    cost: Cost | None = None
 
 
 class Predictor:
@@ -99,6 +102,7 @@ def connected(
     client = pieces.make_client(experiment, side, not_connected, secrets=secrets)
     if folder is not None:
         side.load(tensors.load(folder / "client.safetensors"))
+        client.kept = client.hand_off.frozen(side.state())
     with predicting(client, cuts.contract, endpoint, name=name, key=key):
         yield Predictor(client, experiment.make_task())
 
@@ -152,8 +156,10 @@ def predict_experiment(  # noqa: PLR0913
                 scorer.add(output, truth)
                 labels += predictor.in_words(truth)
             watch(len(predictions), len(samples))
+        send = predictor.client.send
+        cost = send.cost if isinstance(send, Encrypting) else None
     figures = scorer.figures() if labels else {}
-    return Predictions(names, predictions, labels, figures)
+    return Predictions(names, predictions, labels, figures, cost)
 
 
 def _samples(

@@ -71,7 +71,7 @@ def raw_total_bytes(
     twin = _raw_twin(experiment)
     total: float = raw_steps + counts["framing"] + counts["setup"]
     for kind, size in (("evaluation", _evaluation_bytes), ("hand_off", _hand_off)):
-        if kind == "evaluation" and experiment.sends_once:
+        if experiment.sends_once:  # neither has one size in all phases
             total += counts[kind]
         elif counts[kind]:
             total += counts[kind] * size(twin) / size(experiment)

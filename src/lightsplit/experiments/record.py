@@ -12,6 +12,7 @@ from lightsplit.codecs import Codec, OutputCodec
 from lightsplit.experiments.backdoors import measure_backdoor
 from lightsplit.experiments.build import Job
 from lightsplit.experiments.certificate import code_bits, measured, promised
+from lightsplit.experiments.computation import client_cost
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.detection import detection_record
 from lightsplit.experiments.inspection import SHOWN, hijack_record, inspection_record
@@ -43,6 +44,7 @@ def make_record(job: Job) -> dict[str, Any]:
         "total_ratio": total_ratio(job.experiment, progress, job.contract),
         "bytes": progress.bytes,
         "parameters": count_parameters(job.parts, job.codec, job.output_codec),
+        "client_cost": _client_cost(job),
         "label_histogram": None if job.histogram is None else job.histogram.tolist(),
         "backdoor": measure_backdoor(job.experiment, job.witnesses(), job.test),
         "detection": detection_record(job.experiment, progress),
@@ -62,6 +64,7 @@ def test_figures(state: RunState) -> dict[str, Any]:
         **tested,
         f"best_test_{monitor.name}": progress.best,
         "client_figures": last.get("client_figures", []),
+        **{key: last[key] for key in ("client_names", "weighted_by") if key in last},
     }
 
 
@@ -69,7 +72,7 @@ def describe_run(
     experiment: Experiment, contract: Contract, wire: Wire
 ) -> dict[str, Any]:
     """Return the settings, versions and hardware of a run."""
-    codec = wire.codec
+    codec, task = wire.codec, experiment.make_task()
     return {
         "record_version": RECORD_VERSION,
         "experiment": experiment.tables(),
@@ -79,8 +82,9 @@ def describe_run(
         "code_size": codec.code_size if codec.is_sent else 0,
         "ratio": codec.ratio if codec.is_sent else None,
         "code_bits": code_bits(wire),
-        "certificate": promised(experiment, code_bits(wire)),
+        "certificate": promised(experiment, wire),
         "output_size": contract.output_size,
+        "cut": {"head_until": task.head_until, "tail_from": task.tail_from},
         "contract": contract.digest,
         "versions": {
             "lightsplit": version("lightsplit"),
@@ -95,6 +99,14 @@ def describe_run(
             "device": experiment.training.device,
         },
     }
+
+
+def _client_cost(job: Job) -> dict[str, int] | None:
+    task, server = job.experiment.make_task(), job.trainer.server
+    if task.share:
+        return None
+    client = job.trainer.clients[0].side
+    return client_cost(client, server.side, task.example_inputs())
 
 
 def _private(job: Job) -> torch.Tensor:

@@ -16,6 +16,7 @@ from lightsplit.experiments.twin import base_rate
 from lightsplit.results import RunFolder, finite, tensors
 from lightsplit.runs import checkpoint_folder
 from lightsplit.runs.callbacks import Callback, Callbacks, RunStart
+from lightsplit.runs.rounds import Attendance, read_participation
 from lightsplit.simulation import TurnEnded, checkpoint
 from lightsplit.splitting import SplitModel, merge
 
@@ -31,6 +32,7 @@ def run(  # noqa: PLR0913
     observe: Observer = lambda _job, _done: True,
     started: Callable[[Job], None] = lambda _job: None,
     callbacks: Sequence[Callback] = (),
+    participation: Path | None = None,
 ) -> dict[str, Any] | None:
     """Train, write all results to ``folder`` and return the record.
 
@@ -40,12 +42,18 @@ def run(  # noqa: PLR0913
 
     Checkpoints are ``checkpoint_every`` steps apart (0: at each evaluation), and there
     is always one at the end. ``callbacks`` get every line of metrics.jsonl.
+    ``participation`` names those who take part in each round.
     """
-    job = build(experiment, data_dir)
+    if experiment.server.encrypted:
+        raise ConfigError(
+            "training is not encrypted: a step needs gradients, which need products of "
+            "encrypted numbers; --encrypted is for serve, join and predict"
+        )
+    job = build(experiment, data_dir, _attendance(experiment, participation))
     if checkpoint_folder.exists(folder.checkpoint):
         _check_can_go_on(experiment)
         checkpoint.load(folder.checkpoint, job.trainer, job.contract.digest)
-    job.trainer.schedule.check_reaches(job.trainer.progress.steps)
+    job.trainer.schedule.check_reaches(job.trainer.progress.place)
     folder.write_experiment(experiment.to_toml())
     with Callbacks(callbacks) as told:
         settings = experiment.settings()
@@ -69,6 +77,18 @@ def run(  # noqa: PLR0913
     folder.write_verdicts(job.trainer.progress.verdicts)
     folder.write_record(record)
     return record
+
+
+def _attendance(experiment: Experiment, file: Path | None) -> list[Attendance]:
+    """Return who takes part in each round; none says that everybody does."""
+    if file is None:
+        return []
+    if not experiment.has_rounds:
+        raise ConfigError(
+            "a participation file has the owners of each round: give the --rounds of "
+            "its run too, parallel or splitfed"
+        )
+    return read_participation(file, experiment.owners.clients)
 
 
 def _audit_of(folder: RunFolder, job: Job) -> dict[str, Any]:

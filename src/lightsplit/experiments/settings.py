@@ -60,6 +60,7 @@ def dotted_names() -> dict[str, str]:
     known |= {"task": "task.name", "model": "task.model"}
     known |= {"output_size": "output_codec.size", "wcc": "objective.wcc.weight"}
     known |= {"label_dp": "protect_labels.label-dp.epsilon"}
+    known |= {"dp": "objective.dp.epsilon"}
     for option in parts.options_of_all("codec"):
         known.setdefault(option, f"codec.{option}")
     return known
@@ -256,12 +257,18 @@ def _label_dp(value: Any) -> Tables:
     return {"protect_labels": {"label-dp": {"epsilon": value}}}
 
 
+def _dp(value: Any) -> Tables:
+    """Read the ε of differential privacy of codes."""
+    return {"objective": {"dp": {"epsilon": value}}}
+
+
 SPECIAL: dict[str, Callable[[Any], Tables]] = {
     **{table: _one_part(table) for table in PARTS},
     **{table: _named_parts(table) for table in NAMED if table != "objective"},
     "objective": _objectives,
     "wcc": _compaction,
     "label_dp": _label_dp,
+    "dp": _dp,
 }
 
 

@@ -84,6 +84,11 @@ class SplitTable(Table):
     freeze_backbone: bool = Field(
         False, description="train only the parts around the backbone"
     )
+    freeze_client: bool = Field(
+        False,
+        description="keep head and tail as they are (give pre-trained --weights): "
+        "the client trains its encoder and its objectives alone",
+    )
     gradients: Literal["all", "none"] = Field(
         "all",
         description="none: no gradient is ever sent, so none can tell labels; the "
@@ -210,6 +215,21 @@ class OwnersTable(Table):
     heads: Literal["shared", "private"] = Field(
         "shared", description="shared: one head travels; private: one head per client"
     )
+    rounds: Literal["turns", "parallel", "splitfed-v1", "splitfed-v2"] = Field(
+        "turns",
+        description="turns: one owner after the other; parallel: every owner computes "
+        "a batch at the same time, the server joins them and updates once, and owners "
+        "with a shared head average its gradients, which the server cannot read; "
+        "splitfed-v1: every owner trains turn_steps batches with a backbone copy of "
+        "its own, then all weights are averaged; splitfed-v2: one backbone, owners in "
+        "random order, head and tail are averaged after each round",
+    )
+    evaluate: Literal["one", "every"] | None = Field(
+        None,
+        description="who tests a shared model when an evaluation is due: every owner, "
+        "on its own test data, or one for all; default: every over the network with a "
+        "task of your own, else one, because all have the same test data",
+    )
 
 
 class GuardTable(Table):
@@ -257,6 +277,12 @@ class ServerTable(Table):
         description="running statistics of the server's normalisation layers: "
         "per-client, shared, batch (each batch by itself, outside training too) or "
         "frozen; default: per-client if heads are private, else shared",
+    )
+    encrypted: bool = Field(
+        False,
+        description="predictions over the network are encrypted: the server computes "
+        "with codes that it cannot read (needs lightsplit[he] and a server whose part "
+        "is linear); training is not encrypted",
     )
     hijack: bool = Field(
         False, description="the server hijacks the heads (FSHA) and trains no task"

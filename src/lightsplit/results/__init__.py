@@ -5,6 +5,8 @@ from lightsplit.results.attack_label import as_file_name, attack_label
 from lightsplit.results.columns_text import columns_text
 from lightsplit.results.finite import finite
 from lightsplit.results.ladder import (
+    FACTS,
+    NO_IMAGES,
     blind_guesses,
     ladders,
     main_ladder,
@@ -14,6 +16,8 @@ from lightsplit.results.metric_names import shown_metrics
 from lightsplit.results.run_folder import RECORD_VERSION, RunFolder
 
 __all__ = [
+    "FACTS",
+    "NO_IMAGES",
     "RECORD_VERSION",
     "RunFolder",
     "as_file_name",

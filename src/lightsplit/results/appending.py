@@ -3,21 +3,30 @@
 import os
 from pathlib import Path
 
+from lightsplit.results.atomic import named_errors
+
 _MODE = 0o600
 CUT_SHORT = b" (cut short)"
 
 
-def append_line(file: Path, line: bytes) -> None:
-    """Add a line and wait until it is on the disk; mark one that a crash cut short."""
+def append_line(file: Path, line: bytes, *, waits: bool = True) -> None:
+    """Add a line; mark one that a crash cut short.
+
+    Args:
+        file: to add to.
+        line: without its end.
+        waits: whether to wait until it is on the disk.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
-    with open(file, "a+b", opener=_open_for_owner) as log:
+    with named_errors(file), open(file, "a+b", opener=_open_for_owner) as log:
         if log.tell() > 0:
             log.seek(-1, os.SEEK_END)
             if log.read(1) != b"\n":
                 log.write(CUT_SHORT + b"\n")
         log.write(line + b"\n")
         log.flush()
-        os.fsync(log.fileno())
+        if waits:
+            os.fsync(log.fileno())
 
 
 def whole_lines(file: Path) -> list[tuple[int, bytes]]:

@@ -7,6 +7,8 @@ synced, so that the new name survives a loss of power too.
 import os
 import secrets
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _DRAFT = ".tmp"
@@ -17,11 +19,12 @@ def write_bytes(path: Path, content: bytes, *, is_secret: bool = False) -> None:
 
     Other users may read it like any new file; a secret is readable by its owner only.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}{_DRAFT}")
     try:
-        write_new(draft, content, is_secret=is_secret)
-        draft.replace(path)
+        with named_errors(path):  # nobody knows the draft's name
+            write_new(draft, content, is_secret=is_secret)
+            draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
@@ -37,10 +40,30 @@ def write_new(path: Path, content: bytes, *, is_secret: bool = False) -> None:
     """Write a file that does not exist yet, perhaps inside a folder that is a draft."""
     mode = 0o600 if is_secret else 0o666  # minus the umask
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(handle, "wb") as file:
+    with named_errors(path), os.fdopen(handle, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+@contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """Put the file's name into an error of writing, which often comes without one."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None:
+            error.filename = str(path)
+        raise
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it; wait until their names are on the disk."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    sync_folder(folder.parent)
 
 
 def sync_folder(folder: Path) -> None:

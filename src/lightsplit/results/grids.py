@@ -100,7 +100,9 @@ def _font() -> "FreeTypeFont | ImageFont":
 
 
 def as_png(picture: "Image") -> bytes:
-    """Return the picture as the bytes of a PNG file."""
+    """Return the picture as the bytes of a PNG file, a grey one with one channel."""
+    grey = picture.convert("L")
+    is_grey = grey.convert(picture.mode).tobytes() == picture.tobytes()
     buffer = BytesIO()
-    picture.save(buffer, "PNG")
+    (grey if is_grey else picture).save(buffer, "PNG")
     return buffer.getvalue()

@@ -12,6 +12,8 @@ from typing import Any
 
 Entry = dict[str, Any]
 SAME = ("client", "seed", "targets", "images")  # equal for all attacks of a ladder
+FACTS = ("membership", "property")  # kinds of entries that tell yes from no
+NO_IMAGES = ("labels", *FACTS)  # kinds of entries without reconstructions
 BLIND = ("all-black", "class-mean", "mean-image")  # trivial attackers that see no code
 
 
@@ -19,7 +21,7 @@ def ladders(entries: Sequence[Entry]) -> list[list[Entry]]:
     """Return the attacks that returned images, those on the same images together."""
     found: dict[tuple[Any, ...], list[Entry]] = {}
     for entry in entries:
-        if entry.get("kind") not in ("trivial", "labels"):
+        if entry.get("kind") not in ("trivial", *NO_IMAGES):
             key = tuple(entry.get(name) for name in SAME)
             found.setdefault(key, []).append(entry)
     return list(found.values())

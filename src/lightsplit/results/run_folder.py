@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lightsplit.errors import RunError
-from lightsplit.results.atomic import write_text
+from lightsplit.results.atomic import named_errors, remove_drafts, write_text
 from lightsplit.results.finite import finite
 
 RECORD_VERSION = 2
@@ -55,6 +55,11 @@ class RunFolder:
         if not folder.experiment_file.is_file():
             raise RunError(f"{path} is not a run: it has no experiment.toml")
         return folder
+
+    def remove_drafts(self) -> None:
+        """Delete what a killed process left half written; nobody else may write."""
+        for folder in (self.path, self.checkpoint):
+            remove_drafts(folder)
 
     def write_experiment(self, experiment: str) -> None:
         """Write every setting."""
@@ -96,7 +101,7 @@ class RunFolder:
 
     def append_metrics(self, line: dict[str, Any]) -> None:
         """Add one line to metrics.jsonl."""
-        with self.metrics_file.open("a") as file:
+        with named_errors(self.metrics_file), self.metrics_file.open("a") as file:
             file.write(_json_line(line))
 
     def write_verdicts(self, lines: Iterable[dict[str, Any]]) -> None:

@@ -20,6 +20,7 @@ SHORT_NAMES = {
     "output_codec.size": "output_size",
     "wire.preset": "wire",
     "objective.wcc.weight": "wcc",
+    "objective.dp.epsilon": "dp",
     "protect_labels.label-dp.epsilon": "label_dp",
     "guard.every": "detect_every",
 }

@@ -1,0 +1,85 @@
+"""The end of a run, as a client's own folder knows it.
+
+    STATE/end.json   the experiment, and the client's figures; absent while turns come
+
+A client that is started again after its run has ended asks the server first: the run
+may have been given more epochs. Where no server answers for a few seconds, there is
+nothing to wait for, and the client ends with the figures that it has kept.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from lightsplit.errors import TransportError
+from lightsplit.results import atomic, finite
+
+PATIENCE_SECONDS = 10.0
+_FILE_NAME = "end.json"
+
+
+class OwnEnd:
+    """Keeps a client's figures, and says when they are all that is left to have.
+
+    Args:
+        folder: of the client's state; None keeps nothing.
+        experiment: as text; the end of another experiment does not count.
+        patience_seconds: how long a server may be away that is not needed.
+
+    Attributes:
+        figures: of the run that has ended; None if this client has turns to take.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        experiment: str,
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
+        self._file = None if folder is None else folder / _FILE_NAME
+        self._experiment = experiment
+        self._patience_seconds = patience_seconds
+        self._first_away: float | None = None
+        self.figures = self._read()
+
+    def forget(self) -> None:
+        """Note that there are turns again."""
+        self.figures = None
+        if self._file is not None:
+            self._file.unlink(missing_ok=True)
+
+    def keep(self, figures: dict[str, Any]) -> None:
+        """Note that the run has ended and everything else about it is kept."""
+        self.figures = figures
+        if self._file is not None:
+            content = {"experiment": self._experiment, "figures": figures}
+            atomic.write_text(self._file, json.dumps(finite(content)))
+
+    def patient(
+        self, away: Callable[[TransportError], None]
+    ) -> Callable[[TransportError], None]:
+        """Return ``away``, raising the error once there is no use in waiting."""
+
+        def tell(error: TransportError) -> None:
+            now = time.monotonic()
+            if self._first_away is None:
+                self._first_away = now
+            is_long = now - self._first_away >= self._patience_seconds
+            if self.figures is not None and is_long:
+                raise error
+            away(error)
+
+        return tell
+
+    def _read(self) -> dict[str, Any] | None:
+        if self._file is None:
+            return None
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            content = json.loads(self._file.read_text())
+            if content["experiment"] == self._experiment:
+                return dict(content["figures"])
+        return None
