@@ -2,6 +2,7 @@
 
     lightsplit[audit]          attacks on a run and their pictures
     lightsplit[prior]          searches in a generative prior for codes of bits
+    lightsplit[dp]             accountants of differential privacy
     lightsplit[reports]        the report's page and figures
     lightsplit[data]           downloads of the published datasets
     lightsplit[tables]         Parquet files of an owner
@@ -9,6 +10,7 @@
     lightsplit[export]         models as ONNX
     lightsplit[ray]            sweeps on a Ray cluster
     lightsplit[devices]        a backbone on several accelerators
+    lightsplit[he]             predictions on encrypted codes
     lightsplit[metrics]        metrics of a server for Prometheus
     lightsplit[tensorboard]    figures of a run for TensorBoard
     lightsplit[mlflow]         settings and figures of a run for MLflow
@@ -27,6 +29,7 @@ from lightsplit.errors import MissingExtraError
 EXTRAS = {
     "audit": {"sklearn": "scikit-learn", "scipy": "SciPy", "PIL": "Pillow"},
     "prior": {"nevergrad": "nevergrad"},
+    "dp": {"dp_accounting": "dp-accounting", "opacus": "Opacus"},
     "reports": {
         "matplotlib": "matplotlib",
         "jinja2": "Jinja2",
@@ -39,6 +42,7 @@ EXTRAS = {
     "export": {"onnxscript": "onnxscript", "onnxruntime": "onnxruntime"},
     "ray": {"ray": "Ray"},
     "devices": {"accelerate": "accelerate"},
+    "he": {"tenseal": "TenSEAL"},
     "metrics": {"prometheus_client": "prometheus-client"},
     "tensorboard": {"tensorboard": "TensorBoard"},
     "mlflow": {

@@ -177,12 +177,14 @@ def coordinator():
     return SimpleNamespace(
         progress=Progress(turns=7, steps=14, client_steps=[6, 4, 4]),
         guard=None,
+        finished=None,
         members=[
             member("alice", 0),
             member("bob", 1, peer=object(), loss=0.25),
             member("carol", 2, peer=object()),
         ],
-        current_assignment=lambda: SimpleNamespace(client=1),
+        at_work=lambda: {1},
+        round_number=None,
     )
 
 

@@ -36,6 +36,26 @@ def test_any_number_of_bits_codes_any_shape(bits, shape):
     assert codec.packed_bits == bits
 
 
+@pytest.mark.parametrize("rows", [1, 6])
+def test_a_hidden_layer_lets_bits_depend_on_more_than_a_plane(rows):
+    codec = LightSplitB((2,), bits=1, encoder_hidden=16)
+    assert codec.encoder(torch.randn(rows, 2)).values.shape == (rows, 1)
+    corners = torch.tensor([[-1.0, -1], [1, 1], [-1, 1], [1, -1]])
+    wanted = torch.tensor([[1.0], [1], [-1], [-1]])  # no plane separates these
+    optimizer = torch.optim.Adam(codec.encoder.parameters(), lr=0.02)
+    for _ in range(150):
+        optimizer.zero_grad()
+        (codec.encoder.latent(corners) - wanted).square().mean().backward()
+        optimizer.step()
+    assert torch.equal(codec.encoder(corners).values, wanted)
+
+
+@pytest.mark.parametrize("width", [-1, 70_000])
+def test_impossible_widths_of_the_hidden_layer_are_refused(width):
+    with pytest.raises(ConfigError, match=f"encoder_hidden must be .*, got {width}"):
+        LightSplitB((4,), encoder_hidden=width)
+
+
 @pytest.mark.parametrize("bits", [0, -1, 70_000])
 def test_impossible_numbers_of_bits_are_refused(bits):
     with pytest.raises(ConfigError, match=f"bits must be from 1 to 65,536, got {bits}"):
@@ -54,6 +74,7 @@ def test_a_wrong_option_is_refused_with_the_near_one():
     [
         ({"bits": 16, "hidden": 512}, "lightsplit-b 16 bits"),
         ({"bits": 8, "hidden": 9}, "lightsplit-b 8 bits hidden=9"),
+        ({"bits": 8, "encoder_hidden": 3}, "lightsplit-b 8 bits encoder_hidden=3"),
         (
             {"bits": 8, "per_token": True, "lift": "fixed"},
             "lightsplit-b 8 bits per token fixed lift",

@@ -16,3 +16,11 @@ def test_every_test_that_a_page_names_is_there(page):
     assert len(named) > 20
     missing = [name for name in named if not (ROOT / "tests" / name).exists()]
     assert not missing
+
+
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.stem
+)
+def test_every_file_of_the_tests_that_a_text_names_is_there(page):
+    named = re.findall(r"`(tests/[a-z_0-9/]+(?:\.py)?)`", page.read_text())
+    assert not [name for name in named if not (ROOT / name).exists()]

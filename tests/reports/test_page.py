@@ -62,6 +62,7 @@ def test_every_part_of_an_audited_report_is_there(audited, page):
     assert names == [
         "runs",
         "tradeoff",
+        "methods",
         "audit",
         "labels",
         "curves",
@@ -99,6 +100,16 @@ def test_tables_and_figures_are_files_too(audited, tmp_path):
                 assert min(image.size) > 100
         else:
             assert list(csv.DictReader(path.read_text().splitlines()))
+
+
+def test_the_epsilon_of_codes_stands_in_table_and_file(make_run, runs_in, tmp_path):
+    promise = {"epsilon": 7.9996, "delta": 1e-05, "bits_per_sample": 90}
+    make_run("one", figures={"certificate": promise})
+    report = make_report(*runs_in())
+    assert "ε = 8, δ = 1e-05" in page_of(report, tmp_path)
+    lines = [line for table in report.tables for line in table.lines]
+    (found,) = [line for line in lines if line.get("epsilon")]
+    assert (found["epsilon"], found["delta"]) == (7.9996, 1e-05)
 
 
 def test_a_picture_is_drawn_the_same_twice(audited):

@@ -21,7 +21,11 @@ from lightsplit.sweeps import Cell, Sweep
 Settings = Mapping[str, Any]
 
 YARDSTICKS = ("none", "raw")
-CODECS = ("lightsplit-f:ratio=8", "lightsplit-b:bits=8", "lightsplit-b:bits=16")
+CODECS = (
+    "lightsplit-f:ratio=8",
+    "lightsplit-b:bits=16",
+    "lightsplit-b:bits=12,encoder_hidden=128",
+)
 OBJECTIVES = (
     "none",
     "class-codes+conditional-entropy:budget=3",

@@ -13,7 +13,6 @@ from lightsplit.cli import console
 from lightsplit.cli.settings import Settings, resolve, takes_experiment
 from lightsplit.errors import ConfigError
 from lightsplit.experiments import Experiment, from_settings, pieces
-from lightsplit.experiments.certificate import promised
 from lightsplit.experiments.communication import Traffic, foresee_traffic
 from lightsplit.experiments.computation import (
     Computation,
@@ -24,6 +23,7 @@ from lightsplit.experiments.cuts import make_cuts
 from lightsplit.experiments.labels import labels, method
 from lightsplit.experiments.settings import to_tables
 from lightsplit.results import hand_offs
+from lightsplit.results.promises import dp_text
 
 METHODS: tuple[dict[str, Any], ...] = (
     {"codec": "none"},
@@ -94,6 +94,8 @@ def cost(
         soft_wrap=True,
     )
     for run, traffic, _ in rows:
+        if promise := dp_text(traffic.certificate):
+            console.out.print(f"{method(run)}: {promise}", soft_wrap=True)
         if dominated := hand_offs.note(traffic.bytes):
             console.out.print(f"{method(run)}: {dominated}", soft_wrap=True)
     for side in ("client", "server"):
@@ -159,7 +161,7 @@ def _traffic_table(rows: list[tuple[Experiment, Traffic]]) -> Table:
             *(f"{count:.1f}" for count in sums),
             "–" if traffic.step_ratio is None else f"{traffic.step_ratio:.3g}x",
             f"{traffic.total_ratio:.3g}x",
-            f"{promised(run, traffic.code_bits)['bits_per_sample']:,}",
+            f"{traffic.certificate['bits_per_sample']:,}",
         )
     return table
 
@@ -191,13 +193,14 @@ def _computation_table(side: str, rows: list[tuple[Experiment, SideCost]]) -> Ta
 
 
 def _figures(run: Experiment, traffic: Traffic, made: Computation) -> dict[str, Any]:
+    counted = asdict(traffic)
     return {
         "experiment": run.tables(),
+        "certificate": counted.pop("certificate"),
         "traffic": {
-            **asdict(traffic),
+            **counted,
             "step_ratio": traffic.step_ratio,
             "total_ratio": traffic.total_ratio,
         },
-        "certificate": promised(run, traffic.code_bits),
         "computation": asdict(made),
     }

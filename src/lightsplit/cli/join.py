@@ -155,6 +155,16 @@ def join(  # noqa: PLR0913
     if json:
         console.print_json({**figures, "went_back": warnings.told})
     else:
+        if figures["is_from_folder"]:
+            console.warn(
+                "the server is away, and this client has its part of the run, which is "
+                "over; for another run name another --state"
+            )
+        elif not figures["steps"]:
+            console.warn(
+                "the run was over before this client took part: nothing was trained "
+                "on its data"
+            )
         sent = figures["bytes"]["total"]
         console.out.print(f"done: {figures['steps']} steps, {console.bytes_text(sent)}")
         console.out.print(f"this client's part: {folder}", soft_wrap=True)

@@ -49,6 +49,28 @@ TurnTimeout = Annotated[
         "before it ends; 0: one step timeout per step of the turn and ten more",
     ),
 ]
+MinClients = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="rounds: owners that are enough for a round to go on; 0: all",
+    ),
+]
+OwnersPerRound = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="rounds: the most owners of a round, drawn anew for each; 0: all",
+    ),
+]
+RoundTimeout = Annotated[
+    float,
+    typer.Option(
+        min=0,
+        help="rounds: seconds that a round waits for owners who are late, if "
+        "--min-clients are there",
+    ),
+]
 ClientName = Annotated[
     str,
     typer.Option(help="this client's name, as in its certificate"),

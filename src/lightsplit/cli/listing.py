@@ -137,6 +137,9 @@ def _attack_facts(attack: type[Attack]) -> dict[str, str]:
         or "–",
         "who could do it": attack.threat_model,
         "cost": attack.cost,
+        "source": attack.facts.source,
+        "assumes": attack.facts.assumes,
+        "status": attack.facts.status,
     }
 
 

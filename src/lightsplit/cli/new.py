@@ -13,9 +13,9 @@ from lightsplit.tasks.starting import look_at, template
 NEXT = """\
 next:
   read {file}, and change what it says to change
-  lightsplit train --task {file} --data-dir FOLDER        try it in one process
+  lightsplit train --task {file} --data-dir {folder}        try it in one process
   lightsplit serve --task {file} --clients N …            the server needs no data
-  lightsplit join --task {file} --clients N --data FOLDER --name NAME …
+  lightsplit join --task {file} --clients N --data {folder} --name NAME …
 """
 
 
@@ -52,6 +52,5 @@ def new(
         text = template(kind, None if data is None else look_at(kind, data))
         atomic.write_text(file, text)
     console.out.print(f"wrote {file}\n", soft_wrap=True, highlight=False, markup=False)
-    console.out.print(
-        NEXT.format(file=file), soft_wrap=True, highlight=False, markup=False
-    )
+    steps = NEXT.format(file=file, folder=data or "FOLDER")
+    console.out.print(steps, soft_wrap=True, highlight=False, markup=False)

@@ -23,6 +23,14 @@ CheckpointEvery = Annotated[
     int | None,
     typer.Option(min=1, help="steps between checkpoints; default: at each evaluation"),
 ]
+ParticipationFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--participation",
+        help="participation.jsonl of a run of rounds, to repeat it with those who were "
+        "there; default: everybody in every round",
+    ),
+]
 RecordAsJson = Annotated[
     bool, typer.Option("--json", help="print record.json and nothing else")
 ]

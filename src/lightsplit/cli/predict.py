@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,7 @@ from lightsplit.results import atomic
 from lightsplit.runs import EVALUATION_BATCH
 from lightsplit.runtime import Secret
 from lightsplit.transports.credentials import TlsFiles
+from lightsplit.transports.homomorphic import Cost
 from lightsplit.transports.sealing import SealingKey
 
 
@@ -42,7 +44,9 @@ def predict(  # noqa: PLR0913
     secret: SecretFile = None,
     state: Annotated[
         Path | None,
-        typer.Option(help="private heads: folder of this client's side from 'join'"),
+        typer.Option(
+            help="private heads, release once: folder of this client's side from 'join'"
+        ),
     ] = None,
     data: OwnData = None,
     data_dir: DataDir = None,
@@ -87,12 +91,26 @@ def predict(  # noqa: PLR0913
             atomic.write_text(out, _csv(found))
     count = len(found.predictions)
     if json:
-        console.print_json({"samples": count, **found.figures})
+        cost = {} if found.cost is None else {"encrypted": asdict(found.cost)}
+        console.print_json({"samples": count, **found.figures, **cost})
         return
     texts = [console.figure_text(*one) for one in found.figures.items()]
     console.out.print(f"{count} samples: {', '.join(texts) or 'predicted'}")
+    if found.cost is not None:
+        console.out.print(_cost_text(found.cost), soft_wrap=True)
     if out is not None:
         console.out.print(f"predictions: {out}", soft_wrap=True)
+
+
+def _cost_text(cost: Cost) -> str:
+    """Return what encryption took, beside the same messages in the clear."""
+    sent, received = map(console.bytes_text, (cost.sent_bytes, cost.received_bytes))
+    plain = (cost.plain_sent_bytes, cost.plain_received_bytes)
+    would_send, would_receive = map(console.bytes_text, plain)
+    return (
+        f"encrypted: {sent} sent and {received} received in {cost.seconds:.2f} s; in "
+        f"the clear {would_send} and {would_receive}"
+    )
 
 
 def _csv(found: Predictions) -> str:

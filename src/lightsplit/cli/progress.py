@@ -18,6 +18,7 @@ from rich.progress import (
 from lightsplit.cli.console import bytes_text, err, figure_text
 from lightsplit.cli.findings import verdict_text
 from lightsplit.experiments import Job
+from lightsplit.runs.evaluation import LOSS
 from lightsplit.simulation import TurnEnded
 
 
@@ -84,5 +85,5 @@ def _figures(job: Job, done: TurnEnded) -> str:
     loss = done.report.loss_sum / max(done.report.samples, 1)  # a release has none
     name = job.trainer.state.monitor.name
     last = progress.history[-1][f"test_{name}"] if progress.history else None
-    score = figure_text(name, last)
+    score = ("test " if name == LOSS else "") + figure_text(name, last)
     return f"loss {loss:.3f}  {score}  {bytes_text(progress.bytes['total'])}"

@@ -10,6 +10,7 @@ from lightsplit.errors import ConfigError
 from lightsplit.experiments import Experiment
 from lightsplit.experiments.labels import slug
 from lightsplit.results import RunFolder
+from lightsplit.results.holding import Hold
 
 MAY_CHANGE_ON_RESUME = {"epochs", "patience"}
 
@@ -18,20 +19,36 @@ MAY_CHANGE_ON_RESUME = {"epochs", "patience"}
 def opened_run(
     file: Path | None, settings: Settings, *, out: Path | None, resume: Path | None
 ) -> Iterator[tuple[Experiment, RunFolder]]:
-    """Yield the experiment and its folder; remove new folders that stay empty."""
+    """Yield the experiment and its folder; remove new folders that stay empty.
+
+    No other process may work in the folder meanwhile.
+    """
     if resume is not None:
-        yield _resumed(resume, file, settings, out)
+        experiment, folder = _resumed(resume, file, settings, out)
+        with Hold(folder.path):
+            folder.remove_drafts()
+            yield experiment, folder
         return
     experiment = resolve(file, settings)
     path = out or default_folder(experiment)
     new = [one for one in (path, *path.parents) if not one.exists()]
     folder = RunFolder.create(path)
     try:
-        yield experiment, folder
+        with Hold(path):
+            yield experiment, folder
     finally:
         with suppress(OSError):  # it is not empty
             for one in new:
                 one.rmdir()
+
+
+def chosen_experiment(
+    file: Path | None, settings: Settings, *, out: Path | None, resume: Path | None
+) -> Experiment:
+    """Return the experiment of a process that has no folder of its own."""
+    if resume is None:
+        return resolve(file, settings)
+    return _resumed(resume, file, settings, out)[0]
 
 
 def _resumed(

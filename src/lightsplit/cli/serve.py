@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -18,6 +19,9 @@ from lightsplit.cli.link import (
     Certificates,
     ClientNames,
     Insecure,
+    MinClients,
+    OwnersPerRound,
+    RoundTimeout,
     StepTimeout,
     TurnTimeout,
     make_endpoint,
@@ -32,15 +36,17 @@ from lightsplit.cli.options import (
     TensorBoard,
     chosen_callbacks,
 )
-from lightsplit.cli.runs import opened_run
+from lightsplit.cli.runs import chosen_experiment, opened_run
 from lightsplit.cli.settings import Settings, takes_experiment
 from lightsplit.cli.status import StatusAddress, StatusToken, shown_status
 from lightsplit.deployment.coordinator import Coordinator
 from lightsplit.deployment.status.board import DOWN, UP
 from lightsplit.deployment.status.rate import Rate
 from lightsplit.experiments.deploy import serve_experiment
+from lightsplit.experiments.server_ranks import assist_experiment
 from lightsplit.results import RunFolder
 from lightsplit.runs import checkpoint_folder
+from lightsplit.runtime.ranks import rank_of_this_process
 from lightsplit.transports.credentials import TlsFiles
 
 
@@ -57,6 +63,9 @@ def serve(  # noqa: PLR0913
     resume: Resume = None,
     step_timeout_seconds: StepTimeout = 60.0,
     turn_timeout_seconds: TurnTimeout = 0.0,
+    min_clients: MinClients = 0,
+    owners_per_round: OwnersPerRound = 0,
+    round_timeout: RoundTimeout = 30.0,
     checkpoint_every: CheckpointEvery = None,
     status_address: StatusAddress = None,
     status_token: StatusToken = None,
@@ -80,7 +89,12 @@ def serve(  # noqa: PLR0913
       lightsplit serve --clients 10 --detector cosine-code --on-flag skip
 
       lightsplit serve --clients 2 --status-address 127.0.0.1:9464      live page
+
+      torchrun --nproc-per-node 2 -m lightsplit serve --clients 8 --rounds parallel
     """
+    if rank_of_this_process():
+        _assist(file, settings, out=out, resume=resume)
+        return
     with (
         console.reported_errors(),
         opened_run(file, settings, out=out, resume=resume) as (experiment, folder),
@@ -100,6 +114,9 @@ def serve(  # noqa: PLR0913
             names=client or None,
             step_timeout_seconds=step_timeout_seconds,
             turn_timeout_seconds=turn_timeout_seconds,
+            min_clients=min_clients,
+            owners_per_round=owners_per_round,
+            round_timeout_seconds=round_timeout,
             checkpoint_every=checkpoint_every or 0,
             watch=watch,
             callbacks=chosen_callbacks(tensorboard=tensorboard, mlflow=mlflow),
@@ -115,12 +132,39 @@ def serve(  # noqa: PLR0913
         raise SystemExit(console.FLAGGED_EXIT)
 
 
+def _assist(
+    file: Path | None, settings: Settings, *, out: Path | None, resume: Path | None
+) -> None:
+    """Compute for rank 0, which alone hears signals and says when all is done."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    with console.reported_errors():
+        experiment = chosen_experiment(file, settings, out=out, resume=resume)
+        assist_experiment(experiment)
+
+
 def _stopped(folder: RunFolder) -> str:
     if checkpoint_folder.exists(folder.checkpoint):
         return f"stopped and saved; resume with --resume {folder.path}"
     return (
         "stopped before all clients had joined; nothing is saved; "
         f"wait for them again with --resume {folder.path}"
+    )
+
+
+def _already_over(coordinator: Coordinator) -> str:
+    """Return what a server does whose run was over before it started."""
+    if coordinator.stays:
+        return (
+            "the run is over and recorded: this server stays for 'lightsplit predict' "
+            "until it is stopped, or until every client has come for the end again"
+        )
+    missing = [one.name for one in coordinator.members if not one.is_told]
+    if not missing:
+        return "the run is over and every client knows: this server writes its record"
+    return (
+        f"the run is over; {', '.join(missing)} may come for the end until the step "
+        "timeout, then this server writes its record"
     )
 
 
@@ -149,6 +193,8 @@ class Display:
         if not self._is_announced:
             console.err.print(f"listening on port {port}", highlight=False)
             self._is_announced = True
+            if coordinator.finished is not None:
+                console.warn(_already_over(coordinator))
         self._tell_evaluations(coordinator)
         self._tell_verdicts(coordinator)
         if self._live is not None:
@@ -211,7 +257,7 @@ def _display(*, is_quiet: bool) -> Iterator[Display]:
 
 
 def _table(coordinator: Coordinator, rate: float) -> Table:
-    progress, current = coordinator.progress, coordinator.current_assignment()
+    progress, at_work = coordinator.progress, coordinator.at_work()
     table = Table(
         "client",
         "state",
@@ -221,18 +267,26 @@ def _table(coordinator: Coordinator, rate: float) -> Table:
         "other",
         "loss",
         *(("score",) if coordinator.guard else ()),
-        title=f"turn {progress.turns}, step {progress.steps}, {rate:.1f} steps/s",
+        *(("waited",) if coordinator.round_number is not None else ()),
+        title=f"{_place(coordinator)}, step {progress.steps}, {rate:.1f} steps/s",
     )
     for member in coordinator.members:
-        table.add_row(*_row(coordinator, member, current))
+        table.add_row(*_row(coordinator, member, at_work))
     return table
 
 
-def _row(coordinator: Coordinator, member: Any, current: Any) -> list[str]:
+def _place(coordinator: Coordinator) -> str:
+    number = coordinator.round_number
+    turns = coordinator.progress.turns
+    return f"turn {turns}" if number is None else f"round {number}"
+
+
+def _row(coordinator: Coordinator, member: Any, at_work: set[int]) -> list[str]:
     counts = member.meter.by_kind()
     up, down = (sum(counts[kind] for kind in kinds) for kinds in (UP, DOWN))
-    is_in_turn = current is not None and current.client == member.index
-    state = "away" if member.peer is None else "in turn" if is_in_turn else "waits"
+    is_at_work = member.index in at_work
+    works = "in turn" if coordinator.round_number is None else "at work"
+    state = "away" if member.peer is None else works if is_at_work else "waits"
     return [
         member.name,
         state,
@@ -240,4 +294,9 @@ def _row(coordinator: Coordinator, member: Any, current: Any) -> list[str]:
         *map(console.bytes_text, (up, down, counts["total"] - up - down)),
         "–" if member.loss is None else f"{member.loss:.3f}",
         *([score_text(coordinator, member.index)] if coordinator.guard else []),
+        *(
+            [f"{member.waited_seconds:.1f} s"]
+            if coordinator.round_number is not None
+            else []
+        ),
     ]

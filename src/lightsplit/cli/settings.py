@@ -132,17 +132,7 @@ def _options() -> Iterator[inspect.Parameter]:
     yield _option("output_size", int, text, "Wire")
     text = "random change of training images: crop, flip or NAME:option=value,…; repeat"
     yield _option("augment", list[str], text, PANELS["training"])
-    text = "term that clients add to their loss: NAME[:WEIGHT][,option=value…]; repeat"
-    yield _option("objective", list[str], text, "Objectives")
-    text = "within-class compaction (the paper's λ); short for --objective wcc:λ"
-    yield _option("wcc", float, text, "Objectives")
-    text = (
-        "what clients do so that messages tell less about labels: "
-        "NAME[:option=value,…]; repeat"
-    )
-    yield _option("protect_labels", list[str], text, "Labels")
-    text = "differential privacy ε of each label; short for --protect-labels label-dp"
-    yield _option("label_dp", float, text, "Labels")
+    yield from _client_options()
     text = (
         "detector that watches the clients: NAME or NAME:option=value,…; repeat it or "
         "separate names by commas; only the first detector acts"
@@ -155,6 +145,26 @@ def _options() -> Iterator[inspect.Parameter]:
     yield _option("inspector", list[str], text, "Backdoors")
     text = "any setting by its dotted name, such as codec.ratio=8; repeatable"
     yield _option("set_", list[str], text, "Other", flag="--set")
+
+
+def _client_options() -> Iterator[inspect.Parameter]:
+    """Yield what clients choose without the server: objectives, label protections."""
+    text = "term that clients add to their loss: NAME[:WEIGHT][,option=value…]; repeat"
+    yield _option("objective", list[str], text, "Objectives")
+    text = "within-class compaction (the paper's λ); short for --objective wcc:λ"
+    yield _option("wcc", float, text, "Objectives")
+    text = (
+        "differential privacy ε of all codes that are sent of a sample; short for "
+        "--objective dp:epsilon=ε"
+    )
+    yield _option("dp", float, text, "Objectives")
+    text = (
+        "what clients do so that messages tell less about labels: "
+        "NAME[:option=value,…]; repeat"
+    )
+    yield _option("protect_labels", list[str], text, "Labels")
+    text = "differential privacy ε of each label; short for --protect-labels label-dp"
+    yield _option("label_dp", float, text, "Labels")
 
 
 def _option(

@@ -13,6 +13,7 @@ from lightsplit.cli.options import (
     DataDir,
     ExperimentFile,
     MLflow,
+    ParticipationFile,
     RecordAsJson,
     Resume,
     RunOut,
@@ -25,6 +26,7 @@ from lightsplit.cli.settings import Settings, takes_experiment
 from lightsplit.experiments import Experiment, run
 from lightsplit.experiments.labels import method
 from lightsplit.results import RunFolder, hand_offs
+from lightsplit.results.promises import dp_text
 from lightsplit.runs.callbacks import Callback
 
 
@@ -37,6 +39,7 @@ def train(  # noqa: PLR0913
     resume: Resume = None,
     data_dir: DataDir = None,
     checkpoint_every: CheckpointEvery = None,
+    participation: ParticipationFile = None,
     tensorboard: TensorBoard = False,
     mlflow: MLflow = None,
     json: RecordAsJson = False,
@@ -69,6 +72,7 @@ def train(  # noqa: PLR0913
             checkpoint_every=checkpoint_every or 0,
             is_quiet=json,
             callbacks=chosen_callbacks(tensorboard=tensorboard, mlflow=mlflow),
+            participation=participation,
         )
     if json:
         console.print_json(record)
@@ -81,7 +85,7 @@ def train(  # noqa: PLR0913
         raise SystemExit(console.FLAGGED_EXIT)
 
 
-def train_in(
+def train_in(  # noqa: PLR0913
     experiment: Experiment,
     folder: RunFolder,
     *,
@@ -89,6 +93,7 @@ def train_in(
     checkpoint_every: int = 0,
     is_quiet: bool = False,
     callbacks: Sequence[Callback] = (),
+    participation: Path | None = None,
 ) -> dict[str, Any]:
     """Run with a progress bar; exit with code 130 if the user interrupts it."""
     title = f"{experiment.make_task().name} {method(experiment)}"
@@ -101,6 +106,7 @@ def train_in(
             observe=bar.observe,
             started=bar.start,
             callbacks=callbacks,
+            participation=participation,
         )
     if record is None:
         console.err.print(
@@ -128,6 +134,8 @@ def certificate_text(certificate: dict[str, Any]) -> str:
     """Return what the certificate of a code promises, in one sentence."""
     bits, times = certificate["bits_per_code"], certificate["releases"]
     text = f"at most {bits:,} bits x {times} releases about a sample"
+    if promise := dp_text(certificate):
+        text += f"; {promise}"
     if certificate.get("label_epsilon") is not None:
         text += f"; labels with ε = {certificate['label_epsilon']:g}"
     if "distinct_codes" not in certificate:

@@ -215,10 +215,12 @@ class Codec:
         """Return a code as one tensor with a row per sample.
 
         A code with side information (such as the places of kept values) is decoded, as
-        by its receiver.
+        by its receiver, and so is a code of a whole batch.
         """
-        tensor: Tensor = self.decoder(code) if code.side else code.values
-        return tensor
+        if code.side or not self.is_sample_wise:
+            decoded: Tensor = self.decoder(code)
+            return decoded
+        return code.values
 
     def gradient_layout(self, values: TensorSpec) -> Layout:
         """Return the layout of the encoded gradient at a code's ``values``."""

@@ -50,13 +50,16 @@ class RoundingEncoder(Encoder):
         shape: shape of one activation.
         count: values per token, or per sample if the sample is coded as a whole.
         width: activation values that one such code is made from.
+        hidden: width of a hidden layer in the map; 0 for a linear map.
     """
 
-    def __init__(self, shape: tuple[int, ...], count: int, width: int) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], count: int, width: int, hidden: int = 0
+    ) -> None:
         super().__init__()
         self.shape = shape
         self.width = width
-        self.map = nn.Linear(width, count, bias=False)
+        self.map = _make_map(width, hidden, count)
         self.norm = nn.BatchNorm1d(count, affine=False)
 
     def forward(self, activation: Tensor) -> Code:
@@ -84,6 +87,18 @@ class RoundingEncoder(Encoder):
             return normed
         # One row has no statistics of its own, so it gets those of the rows before it.
         return batch_norm(mapped, self.norm.running_mean, self.norm.running_var)
+
+
+def _make_map(width: int, hidden: int, count: int) -> nn.Module:
+    """Return the trained map from activations to the latent."""
+    if not hidden:
+        return nn.Linear(width, count, bias=False)
+    return nn.Sequential(
+        nn.Linear(width, hidden, bias=False),
+        nn.LayerNorm(hidden),  # needs no second sample, unlike BatchNorm
+        nn.ReLU(),
+        nn.Linear(hidden, count, bias=False),
+    )
 
 
 class FewBits(Codec):

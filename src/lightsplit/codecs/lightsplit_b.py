@@ -30,6 +30,8 @@ class LightSplitB(FewBits):
         lift: how the server lifts a code: learned (default) or fixed.
         hidden: width of a learned lift; default: 512.
         per_token: code each token of a sequence (last dimension) by itself.
+        encoder_hidden: width of a hidden layer in the client's map; default: 0, a
+            linear map.
     """
 
     name = "lightsplit-b"
@@ -41,7 +43,7 @@ class LightSplitB(FewBits):
         status="ours",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         shape: tuple[int, ...],
         bits: int = 16,
@@ -50,8 +52,9 @@ class LightSplitB(FewBits):
         lift: str = "learned",
         hidden: int = 512,
         per_token: bool = False,
+        encoder_hidden: int = 0,
     ) -> None:
-        check_count("bits", bits)
+        self.check_options({"bits": bits, "encoder_hidden": encoder_hidden})
         super().__init__(
             shape,
             seed,
@@ -61,13 +64,15 @@ class LightSplitB(FewBits):
             hidden=hidden,
             per_token=per_token,
         )
-        self.encoder = SignEncoder(self.shape, bits, self.token_size)
+        self.encoder = SignEncoder(self.shape, bits, self.token_size, encoder_hidden)
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
         """Raise ConfigError if an option is out of range, before the codec is built."""
         super().check_options(options)
         check_count("bits", options.get("bits", 1))
+        if options.get("encoder_hidden", 0) != 0:
+            check_count("encoder_hidden", options["encoder_hidden"])
 
     @staticmethod
     def label(options: Mapping[str, Any]) -> str:
@@ -76,7 +81,9 @@ class LightSplitB(FewBits):
         fixed = " fixed lift" if options.get("lift") == "fixed" else ""
         wide = options.get("hidden", 512)
         width = "" if fixed or wide == 512 else f" hidden={wide}"
-        return f"lightsplit-b {options['bits']} bits{each}{fixed}{width}"
+        deep = options.get("encoder_hidden", 0)
+        depth = f" encoder_hidden={deep}" if deep else ""
+        return f"lightsplit-b {options['bits']} bits{each}{fixed}{width}{depth}"
 
 
 class SignEncoder(RoundingEncoder):

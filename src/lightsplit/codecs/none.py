@@ -2,6 +2,9 @@
 
     activation ──flatten──► one linear layer at the client ──► result
 
+With ``hidden``, a hidden layer of that width comes first, as in ``lightsplit-b`` with
+``encoder_hidden``: so clients that compute more can be compared with each other.
+
 This is the line that every other codec has to beat: what clients reach without the
 server. Messages of steps disappear; a shared head still travels from client to client.
 """
@@ -10,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lightsplit.codecs.base import CODECS
+from lightsplit.codecs.few_bits import check_count
 from lightsplit.codecs.raw import Raw
 from lightsplit.part_facts import PartFacts
 
@@ -21,6 +25,7 @@ class NoCode(Raw):
     Args:
         shape: shape of one activation.
         seed: not used.
+        hidden: width of a hidden layer before the linear one; default: 0, none.
     """
 
     name = "none"
@@ -33,9 +38,21 @@ class NoCode(Raw):
     )
     is_sent = False
 
-    def __init__(self, shape: tuple[int, ...], seed: int = 0) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], seed: int = 0, *, hidden: int = 0
+    ) -> None:
+        self.check_options({"hidden": hidden})
         super().__init__(shape, seed=seed)
+        self.hidden = hidden
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
-        """Accept anything: there is no option."""
+        """Raise ConfigError if the width of the hidden layer is out of range."""
+        if options.get("hidden", 0) != 0:
+            check_count("hidden", options["hidden"])
+
+    @staticmethod
+    def label(options: Mapping[str, Any]) -> str:
+        """Return the codec in a few words."""
+        hidden = options.get("hidden", 0)
+        return f"none hidden={hidden}" if hidden else "none"

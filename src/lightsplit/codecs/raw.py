@@ -35,7 +35,7 @@ class Raw(Codec):
 
     name = "raw"
     facts = PartFacts(
-        source="split learning as first published (Gupta, Raskar 2018)",
+        source="Gupta, Raskar, JNCA 2018: split learning as first published",
         assumes="nothing",
         client_cost="nothing beyond the head",
         attacker="trains a decoder on codes as they are",

@@ -50,7 +50,7 @@ class SplitFC(SelfPacked):
 
     name = "splitfc"
     facts = PartFacts(
-        source="Oh et al., 2023",
+        source="Oh et al., TNNLS 2025 (arXiv 2307.10805)",
         assumes="batches of 32 samples or more to be short",
         client_cost="sorting columns and a search for levels per batch",
         attacker="decodes columns first; averages dropped ones over epochs",

@@ -44,7 +44,7 @@ class TopK(Codec):
 
     name = "topk"
     facts = PartFacts(
-        source="common practice; Aji, Heafield 2017",
+        source="common practice; for gradients Aji, Heafield, EMNLP 2017",
         assumes="large values matter most",
         client_cost="a search for the k largest; coding the places",
         attacker="decodes places and values first; the places alone tell much",

@@ -6,7 +6,13 @@ from typing import Any
 from lightsplit.reports.groups import Group, spread
 from lightsplit.reports.runs import Run
 from lightsplit.reports.tables import Table, Value
-from lightsplit.results import attack_label, columns_text, shown_metrics
+from lightsplit.results import (
+    FACTS,
+    NO_IMAGES,
+    attack_label,
+    columns_text,
+    shown_metrics,
+)
 
 Entry = dict[str, Any]
 Found = tuple[Group, Run, Entry]
@@ -15,6 +21,11 @@ NOTE = (
     "{things}, 95 % interval below. {leaks} mean that more leaks. An attack "
     "that does not beat the trivial ones says nothing about privacy."
 )
+FACT_SCORES = {
+    "auc": "AUC",
+    "balanced_accuracy": "balanced accuracy",
+    "tpr_at_1_fpr": "found at 1 % false",
+}
 KINDS = {  # of truth: name and title of the table, what samples are, which way leaks
     "image": (
         "audit",
@@ -46,12 +57,14 @@ def audit_tables(groups: Sequence[Group]) -> list[Table]:
         for entry in run.audit
     ]
     labels = [found for found in entries if found[2].get("kind") == "labels"]
+    facts = [found for found in entries if found[2].get("kind") in FACTS]
     tables = []
     for kind, (name, title, things, leaks) in KINDS.items():
         samples = [
             found
             for found in entries
-            if found not in labels and found[2].get("truth", "image") == kind
+            if found[2].get("kind") not in NO_IMAGES
+            and found[2].get("truth", "image") == kind
         ]
         if samples:
             note = NOTE.format(things=things, leaks=leaks)
@@ -59,6 +72,8 @@ def audit_tables(groups: Sequence[Group]) -> list[Table]:
             tables += _column_tables(samples)
     if labels:
         tables.append(_label_table(labels))
+    if facts:
+        tables.append(_fact_table(facts))
     return tables
 
 
@@ -122,6 +137,30 @@ def _label_table(found: Sequence[Found]) -> Table:
         "Labels guessed from each of the messages, beside the rate of blind guessing. "
         "They never left their clients.",
         ("setting", "method", "attack", "message", "score", "reached", "chance"),
+        rows,
+        lines,
+    )
+
+
+def _fact_table(found: Sequence[Found]) -> Table:
+    """Return one row per attack and message, with all its scores."""
+    rows: list[tuple[Value, ...]] = []
+    for group, entries in _by_attack(found):
+        first = entries[0]
+        figures = (_metric(entries, name) for name in FACT_SCORES)
+        about = Value(str(first["kind"]))
+        message = Value(_message_text(first))
+        rows.append((*_headings(group, first), about, message, *figures))
+    lines = [
+        _line(group, run, entry, list(FACT_SCORES)) | {"message": entry.get("message")}
+        for group, run, entry in found
+    ]
+    return Table(
+        "facts",
+        "Who was a member, and what has which property",
+        "AUC, balanced accuracy, and the share of true cases found when 1 % of the "
+        "others are called true as well; blind guessing gives 0.5, 0.5 and 0.01.",
+        ("setting", "method", "attack", "about", "message", *FACT_SCORES.values()),
         rows,
         lines,
     )

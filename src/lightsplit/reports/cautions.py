@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lightsplit.reports.groups import Group, beats_alone
 from lightsplit.reports.runs import Problem, Run
-from lightsplit.results import attack_label, hand_offs
+from lightsplit.results import NO_IMAGES, attack_label, hand_offs
 
 LIMITS = ("train_limit", "test_limit", "max_steps")
 _COLLAPSED = 1.2  # times chance, as the paper marks its cells
@@ -116,7 +116,8 @@ def _identical(runs: Sequence[Run]) -> Iterator[str]:
     seen: dict[str, str] = {}
     for run in runs:
         for entry in run.audit:
-            if entry.get("kind") in ("trivial", "labels") or not entry["metrics"]:
+            is_other = entry.get("kind") in ("trivial", *NO_IMAGES)
+            if is_other or not entry["metrics"]:
                 continue
             figures = json.dumps(
                 [attack_label(entry), entry["metrics"]], sort_keys=True

@@ -67,6 +67,27 @@ class Point:
         """How much better than the clients without the server it is."""
         return None if self.is_alone else self._better_than(self.alone)
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether the codec is one of LightSplit's own."""
+        return str(self.group.settings["codec"]).startswith("lightsplit")
+
+    @property
+    def client_flops(self) -> int | None:
+        """Operations of a client per sample of a training step."""
+        return self._client_cost("flops")
+
+    @property
+    def client_parameters(self) -> int | None:
+        """Parameters of a client."""
+        return self._client_cost("parameters")
+
+    def _client_cost(self, name: str) -> int | None:
+        found: int | None = (self.group.runs[0].record.get("client_cost") or {}).get(
+            name
+        )
+        return found
+
     def leak(self, metric: str) -> float | None:
         """Return the worst figure of the ladder; 0 where nothing was sent."""
         if self.is_alone:
@@ -120,6 +141,10 @@ class Point:
             "trivial_reidentification": self.guess(REIDENTIFICATION),
             "reidentification_bound": self.bound,
             "step_bytes_per_sample": own.step_bytes,
+            "code_bytes_per_sample": own.per_sample("code"),
+            "client_flops": self.client_flops,
+            "client_parameters": self.client_parameters,
+            "is_ours": self.is_ours,
             "is_on_frontier": False,
         }
 
@@ -158,10 +183,15 @@ def pareto(found: Sequence[Point], metric: str) -> list[Point]:
 
 
 def frontier_lines(found: Sequence[Point]) -> list[dict[str, Any]]:
-    """Return the figures of all points; those that none beats are marked as such."""
+    """Return the figures of all points; those that none beats are marked as such.
+
+    Settings that send codes are compared with each other: the clients alone leak
+    nothing, and where they are also better they would hide what remains to choose from.
+    """
     lines = []
     for point in found:
         rivals = [p for p in found if p.group.setting == point.group.setting]
+        rivals = [p for p in rivals if p.is_alone == point.is_alone]
         marked = any(point in pareto(rivals, metric) for metric in LEAKS)
         lines.append({**point.line(), "is_on_frontier": marked})
     return lines

@@ -151,19 +151,41 @@ def spread(values: Iterable[float | None]) -> Spread | None:
 
 
 def raw_partner(group: Group, groups: Sequence[Group]) -> Group | None:
-    """Return the raw run in the same setting."""
-    for other in groups:
-        if other.settings["codec"] == "raw" and other.setting == group.setting:
-            return other
-    return None
+    """Return the raw run in the same setting; one without objectives if there is one.
+
+    A defence on raw activations is no yardstick for the others.
+    """
+    found = [
+        other
+        for other in groups
+        if other.settings["codec"] == "raw" and other.setting == group.setting
+    ]
+    plain = [other for other in found if not other.runs[0].tables.get("objective")]
+    return next(iter([*plain, *found]), None)
 
 
 def alone_partner(group: Group, groups: Sequence[Group]) -> Group | None:
-    """Return the run without a server (codec none) in the same setting."""
-    for other in groups:
-        if other.settings["codec"] == "none" and other.setting == group.setting:
-            return other
-    return None
+    """Return the best runs without a server (codec none) in the same setting."""
+    alone = [one for one in groups if _is_alone(one) and one.setting == group.setting]
+    best: Group | None = None
+    for one in alone:
+        if best is None or _is_better(one, best):
+            best = one
+    return best
+
+
+def _is_alone(group: Group) -> bool:
+    return bool(group.settings["codec"] == "none")
+
+
+def _is_better(group: Group, other: Group) -> bool | None:
+    """Return whether a group is better than another; None if it cannot be said."""
+    own, theirs = group.monitored, other.monitored
+    if own is None or theirs is None:
+        return None
+    if group.monitor.is_higher_better:
+        return own.mean > theirs.mean
+    return own.mean < theirs.mean
 
 
 def beats_alone(group: Group, groups: Sequence[Group]) -> bool | None:
@@ -172,14 +194,9 @@ def beats_alone(group: Group, groups: Sequence[Group]) -> bool | None:
     None for those themselves, and where nobody tried.
     """
     alone = alone_partner(group, groups)
-    if alone is None or alone is group:
+    if alone is None or _is_alone(group):
         return None
-    own, theirs = group.monitored, alone.monitored
-    if own is None or theirs is None:
-        return None
-    if group.monitor.is_higher_better:
-        return own.mean > theirs.mean
-    return own.mean < theirs.mean
+    return _is_better(group, alone)
 
 
 def _order(group: Group) -> tuple[Any, ...]:

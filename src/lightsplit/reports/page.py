@@ -27,6 +27,7 @@ from lightsplit.reports.figures import (
     traffic,
 )
 from lightsplit.reports.groups import Group, group_runs
+from lightsplit.reports.methods import method_table
 from lightsplit.reports.paper import paper_tables
 from lightsplit.reports.paper_main import main_table
 from lightsplit.reports.runs import Problem, Run
@@ -80,6 +81,7 @@ def _parts(groups: list[Group]) -> list[Table | Picture]:
     parts = [
         overview(groups),
         tradeoff(groups),
+        method_table(groups),
         main_table(groups),
         *paper_tables(groups),
         *audit_tables(groups),

@@ -66,6 +66,11 @@ class Run:
         return labels
 
     @property
+    def is_networked(self) -> bool:
+        """Return whether this is a server's folder, or an owner's."""
+        return "clients" in self.record or "client" in self.record
+
+    @property
     def audit(self) -> list[dict[str, Any]]:
         """The entry of each attack of an audit; empty without an audit."""
         entries: list[dict[str, Any]] = self.record.get("audit", [])

@@ -3,11 +3,12 @@
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lightsplit.reports.groups import Group, Spread, beats_alone, raw_partner
 from lightsplit.reports.monitored import ANY, common_heading
+from lightsplit.results.promises import epsilon_text
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ def _certificate(record: dict[str, Any]) -> dict[str, Any]:
     """Return what can be said of a run's codes without an attack."""
     names = (
         *("bits_per_sample", "reidentification_bound", "conditional_entropy"),
-        "label_epsilon",
+        *("epsilon", "delta", "label_epsilon"),
     )
     given = record.get("certificate") or {}
     return {name: given.get(name) for name in names}
@@ -207,11 +208,18 @@ def _row(
         ),
     ]
     values += [
-        _number(line["bits_per_sample"], ",.0f"),
+        _bits(line),
         _number(line["reidentification_bound"], ".3f"),
     ]
     values += [_number(leakage, ".3f")] if has_audit else []
     return (*values, Value(duration_text(line["seconds"]), line["seconds"]))
+
+
+def _bits(line: dict[str, Any]) -> Value:
+    """Return the bits about a sample, with the ε of its codes below."""
+    bits = _number(line["bits_per_sample"], ",.0f")
+    private = line["epsilon"] is not None
+    return replace(bits, below=epsilon_text(line)) if private else bits
 
 
 def _number(value: float | None, form: str, unit: str = "") -> Value:

@@ -76,7 +76,10 @@ def _import(place: str) -> Any:
 
 def _import_file(path: Path) -> Any:
     if not path.is_file():
-        raise ConfigError(f"there is no task file {path}")
+        raise ConfigError(
+            f"there is no task file {path}; a name counts from the folder that the "
+            "command is started in"
+        )
     name = f"lightsplit_task_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

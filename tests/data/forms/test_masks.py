@@ -42,7 +42,7 @@ def test_an_undeclared_grey_value_is_refused(tmp_path, picture):
     picture(tmp_path / "image" / "a.png")
     picture(tmp_path / "label" / "a.png", values=(0, 7))
     with pytest.raises(DataError, match="the grey value 7 is not one of the task's"):
-        FORM.folder(tmp_path)[0]
+        FORM.folder(tmp_path)
 
 
 def test_no_pictures_are_refused(tmp_path):

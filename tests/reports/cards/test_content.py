@@ -104,6 +104,17 @@ def test_the_certificate_is_written_out(card):
     assert rows["samples that codes alone can tell apart, at most"] == "7.0%"
 
 
+def test_differential_privacy_of_codes_is_written_out_with_its_scope(card):
+    promise = {"epsilon": 8.0, "delta": 0.0, "dp_mechanism": "coins", "dp_kept": 0.92}
+    known = {**CERTIFICATE, **promise, "dp_scope": "codes alone", "releases": 1}
+    made = card(figures={"certificate": known})["What can be said without an attack"]
+    rows = dict(made.rows)
+    assert rows["differential privacy"] == (
+        "codes with ε = 8, δ = 0 (coins, 92.0% of the codes kept; 1 release)"
+    )
+    assert rows["which is about"] == "codes alone"
+
+
 def test_an_old_record_has_no_certificate(card):
     section = card(figures={"certificate": None})["What can be said without an attack"]
     assert "no certificate" in section.text[0]
@@ -117,3 +128,25 @@ def test_labels_that_were_sent_are_named(card):
 
 def test_a_shared_head_is_named(card):
     assert any("head is shared" in t for t in card()["What is not protected"].text)
+
+
+def test_the_cut_of_an_own_task_is_named_by_its_modules(make_run, runs_in):
+    make_run("one", figures={"cut": {"head_until": "body.1", "tail_from": "last"}})
+    (run,), _ = runs_in()
+    run.tables["split"].pop("cut")  # an own task has no named cuts
+    text = make_card(run).sections[1].text[0]
+    assert "The model is cut after body.1 and before last." in text
+
+
+def test_a_servers_card_has_every_owners_figure_and_says_who_can_attack(card):
+    figures = {
+        "clients": {"north": {}, "south": {}},
+        "client_names": ["north", "south"],
+        "client_figures": [{"accuracy": 0.5}, {"accuracy": 0.75}],
+        "monitor": {"name": "accuracy", "last": 0.7},
+    }
+    sections = card(figures=figures)
+    rows = dict(sections["What was trained"].rows)
+    assert rows["test accuracy of south"] == "0.75"
+    assert "join --record" in sections["What the strongest attacker got"].text[0]
+    assert "lightsplit serve" in sections["How to repeat it"].text[0]

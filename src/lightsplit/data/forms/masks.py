@@ -70,6 +70,9 @@ class MaskForm(Form):
 class MaskedImages(Dataset[tuple[Tensor, Tensor]]):
     """Picture files with their masks, read when a sample is asked for.
 
+    Every mask is also read once at the start: an undeclared grey value is an undeclared
+    label, which no other party should wait for.
+
     Attributes:
         files: the picture and the mask of each sample.
     """
@@ -84,6 +87,7 @@ class MaskedImages(Dataset[tuple[Tensor, Tensor]]):
                     f"{mask}: the mask is {of_mask[0]} x {of_mask[1]}, but its image "
                     f"is {of_picture[0]} x {of_picture[1]}"
                 )
+            self._classes(mask)
 
     def __len__(self) -> int:
         return len(self.files)

@@ -23,13 +23,7 @@ LABEL_SCORES = ("accuracy", "matched_accuracy")
 def attack_section(run: Run) -> Section:
     """Return the section about the attacks on a run."""
     if not run.audit:
-        return Section(
-            HEADING,
-            [
-                "No attack was run, so nothing can be said about what leaked. "
-                f"'lightsplit audit {run.path.name}' runs them."
-            ],
-        )
+        return Section(HEADING, [_nothing_known(run)])
     text = [
         "Attacks tried to rebuild the owner's samples, and to guess their labels, from "
         "what the server sees and from what the table says they know besides. Guesses "
@@ -47,6 +41,21 @@ def attack_section(run: Run) -> Section:
         head=("what was measured", "strongest attack", "reached", "best guess"),
         rows=[*_rebuilt(run), *_labels(run)],
         pictures=_pictures(run),
+    )
+
+
+def _nothing_known(run: Run) -> str:
+    """Return why there are no figures, and who can get some."""
+    if run.is_networked:
+        return (
+            "No attack was run here: the server has no samples to compare guesses "
+            "with. An owner that took part with 'lightsplit join --record' runs "
+            "'lightsplit audit' on its own folder; the card of that folder has the "
+            "figures."
+        )
+    return (
+        "No attack was run, so nothing can be said about what leaked. "
+        f"'lightsplit audit {run.path.name}' runs them."
     )
 
 
@@ -109,12 +118,19 @@ def _labels(run: Run) -> list[tuple[str, ...]]:
     value, entry = max(found, key=lambda one: one[0])
     return [
         (
-            f"labels guessed right from the {entry['message'].replace('_', ' ')}",
+            f"labels guessed right from the {_message(entry['message'])}",
             f"{attack_label(entry)}: {entry['threat_model']}",
             f"{value:.3f}",
             _number(entry.get("chance")),
         )
     ]
+
+
+def _message(name: str) -> str:
+    """Return a message in words; ``targets`` are the codes that were attacked."""
+    if name == "targets":
+        return "codes of the attacked samples"
+    return name.replace("_", " ")
 
 
 def _pictures(run: Run) -> list[tuple[str, Path]]:

@@ -8,6 +8,7 @@ from lightsplit.reports.cards.attacks import attack_section
 from lightsplit.reports.cards.sections import Section, bytes_text
 from lightsplit.reports.cards.sheets import sheet_sections
 from lightsplit.reports.runs import Run
+from lightsplit.results.promises import dp_text
 
 DIRECTIONS = {
     "code": "owner to server",
@@ -69,6 +70,10 @@ def _training(run: Run) -> Section:
     ]
     if monitor.get("last") is not None:
         rows.append((f"test {monitor['name']}", f"{monitor['last']:.4g}"))
+        rows += [
+            (f"test {monitor['name']} of {name}", f"{figures[monitor['name']]:.4g}")
+            for name, figures in _by_owner(record)
+        ]
     return Section(
         "What was trained",
         ["One model was trained on the data of several owners by them and a server."],
@@ -76,13 +81,27 @@ def _training(run: Run) -> Section:
     )
 
 
+def _by_owner(record: dict[str, Any]) -> list[tuple[str, dict[str, float]]]:
+    """Return the figures of each owner that reported, if there are several."""
+    names = record.get("client_names") or []
+    if len(names) < 2:
+        return []
+    return list(zip(names, record["client_figures"], strict=True))
+
+
+def _place(run: Run) -> str:
+    """Return where the model is cut, in words."""
+    named = run.tables["split"].get("cut")
+    if named:
+        return f" at {named}"
+    cut = run.record.get("cut") or run.tables["split"]
+    before = f" and before {cut['tail_from']}" if cut.get("tail_from") else ""
+    return f" after {cut['head_until']}{before}" if cut.get("head_until") else ""
+
+
 def _cut(run: Run) -> Section:
     parameters = run.record.get("parameters") or {}
-    split = run.tables["split"]
-    is_u = split.get("topology", "u") == "u"
-    place = (
-        split.get("cut") or f"{split.get('head_until')} and {split.get('tail_from')}"
-    )
+    is_u = run.tables["split"].get("topology", "u") == "u"
     labels = (
         "The last part and the labels stay with the owner too."
         if is_u
@@ -96,7 +115,7 @@ def _cut(run: Run) -> Section:
     return Section(
         "Where the model was cut",
         [
-            f"The model is cut at {place}. The first part (head) runs at the owner, "
+            f"The model is cut{_place(run)}. The first part (head) runs at the owner, "
             "next to the data; the middle (backbone) runs at the server. Samples never "
             f"leave the owner; codes of them do. {labels}"
         ],
@@ -151,11 +170,7 @@ def _certificate(record: dict[str, Any]) -> Section:
             ("distinct codes", count),
             ("samples that codes alone can tell apart, at most", bound),
         ]
-    epsilon = known.get("epsilon")
-    rows.append(
-        ("differential privacy", "none" if epsilon is None else f"ε = {epsilon}")
-    )
-    rows += _label_privacy(known)
+    rows += _code_privacy(known) + _label_privacy(known)
     return Section(
         heading,
         [
@@ -164,6 +179,13 @@ def _certificate(record: dict[str, Any]) -> Section:
         ],
         rows=rows,
     )
+
+
+def _code_privacy(certificate: dict[str, Any]) -> list[tuple[str, ...]]:
+    if certificate.get("epsilon") is None:
+        return [("differential privacy", "none")]
+    promise = ("differential privacy", dp_text(certificate))
+    return [promise, ("which is about", certificate["dp_scope"])]
 
 
 def _label_privacy(certificate: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -202,16 +224,27 @@ def _unprotected(run: Run) -> Section:
     return Section("What is not protected", points, are_points=True)
 
 
+def _training_again(run: Run, name: str) -> str:
+    """Return how to train the model again; owners over a network have own data."""
+    if not run.is_networked:
+        return f"lightsplit train {name}/experiment.toml trains the same model."
+    return (
+        f"The server runs lightsplit serve {name}/experiment.toml and each owner "
+        "lightsplit join with its own data. Owners draw from secrets of their own, so "
+        "figures differ from run to run."
+    )
+
+
 def _repeating(run: Run) -> Section:
     record = run.record
     versions = ", ".join(f"{k} {v}" for k, v in (record.get("versions") or {}).items())
     name = Path(run.path).name
+    repeats = f" lightsplit audit {name} repeats the attacks." if run.audit else ""
     return Section(
         "How to repeat it",
         [
-            f"lightsplit train {name}/experiment.toml trains the same model; "
-            f"lightsplit audit {name} repeats the attacks; lightsplit report {name} "
-            "--card makes this page."
+            f"{_training_again(run, name)}{repeats} lightsplit report {name} --card "
+            "makes this page."
         ],
         rows=[
             ("seed", str(record.get("seed", ""))),

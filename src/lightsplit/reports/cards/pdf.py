@@ -10,6 +10,7 @@ from lightsplit.results import atomic
 
 FONT = "Helvetica"
 # The built-in fonts of PDF have no other letters than Latin-1.
+_HEADING_ROOM = 35  # millimetres; a heading with less below it goes to the next page
 LETTERS = {"–": "-", "—": "-", "’": "'", "“": '"', "”": '"', "ε": "epsilon", "·": "-"}
 
 
@@ -28,6 +29,8 @@ def write_card_pdf(card: Card, path: Path) -> None:
 
 
 def _write(pdf: Any, section: Section) -> None:
+    if pdf.will_page_break(_HEADING_ROOM):
+        pdf.add_page()
     _line(pdf, section.heading, size=14, style="B", before=4, after=1)
     for paragraph in section.text:
         text = f"- {paragraph}" if section.are_points else paragraph

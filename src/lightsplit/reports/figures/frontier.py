@@ -73,7 +73,8 @@ def frontier(found: Sequence[Point], marks: Marks = NO_MARKS) -> Picture | None:
         "on the codes: up is better, left leaks less. The area of a point is the bytes "
         "of a step. Dashed: what the clients reach without the server (codec none); a "
         "point below that line is pointless. Shaded: what a guess gets that sees no "
-        "code. The thin line joins the settings that no other one beats."
+        "code. The thin line joins the settings that no other one with codes beats; "
+        "they have an edge. Diamonds are LightSplit's own codecs."
     )
     groups = [point.group for point in audited]
     settings = list(by_setting(groups))
@@ -163,13 +164,23 @@ class _Panel:
     def draw_points(self, numbers: Mapping[str, int], chosen: Group | None) -> None:
         """Draw the settings, and the line of those that no other one beats."""
         largest = max((p.group.step_bytes for p in self.sent), default=0) or 1.0
-        edge = [p for p in pareto(self.members, self.metric) if not p.is_alone]
+        edge = pareto(self.sent, self.metric)
         self.axis.plot(*self._places(edge), color=self.ink, lw=0.8, alpha=0.45)
         for point in self.sent:
             xs, ys = self._places([point])
             area = max(_SMALLEST, _LARGEST * point.group.step_bytes / largest)
             shade = colour(point.group.settings["codec"])
-            self.axis.scatter(xs, ys, s=area, color=shade, alpha=0.8, lw=0, zorder=3)
+            self.axis.scatter(
+                xs,
+                ys,
+                s=area,
+                color=shade,
+                alpha=0.8,
+                lw=1.2 if point in edge else 0,
+                edgecolors=self.ink,
+                marker=_marker(point.is_ours),
+                zorder=3,
+            )
             if point.group is chosen:
                 self._ring(xs[0], ys[0], area)
             self._number(xs[0], ys[0], numbers[point.method], area)
@@ -199,6 +210,10 @@ class _Panel:
         )
 
 
+def _marker(is_ours: bool) -> str:
+    return "D" if is_ours else "o"
+
+
 def _set_share_scale(axis: "Axes") -> None:
     """Give few per cent as much room as many: a scale that is linear near 0."""
     axis.set_xscale("symlog", linthresh=_LINEAR, linscale=0.6)
@@ -218,13 +233,12 @@ def _add_key(
     """Add an empty artist per entry of the legend."""
     lines = require("matplotlib.lines", extra="reports")
     patches = require("matplotlib.patches", extra="reports")
-    codecs = {point.method: point.group.settings["codec"] for point in found}
-    dot = {"ls": "", "marker": "o", "markersize": 7, "alpha": 0.8, "mew": 0}
+    first = {point.method: point for point in reversed(found)}
+    dot = {"ls": "", "markersize": 7, "alpha": 0.8, "mew": 0}
     for method, number in numbers.items():
-        shade = colour(codecs[method])
-        axis.add_line(
-            lines.Line2D([], [], color=shade, label=f"{number}  {method}", **dot)
-        )
+        own = {"color": colour(first[method].group.settings["codec"])}
+        own["marker"] = _marker(first[method].is_ours)
+        axis.add_line(lines.Line2D([], [], label=f"{number}  {method}", **own, **dot))
     alone = [point.group for point in found if point.is_alone]
     if alone:
         is_advice = chosen in alone
