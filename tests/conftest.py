@@ -14,6 +14,20 @@ torch.set_num_threads(1)
 hypothesis.settings.register_profile("lightsplit", deadline=None)
 hypothesis.settings.load_profile("lightsplit")
 
+# Files that take long come first, so that no worker is left with one at the end.
+LONG_FIRST = ("integration", "docs", "cli", "sweeps/test_workers", "attacks", "audits")
+
+
+def pytest_collection_modifyitems(items):
+    here = Path(__file__).parent
+
+    def place(item):
+        name = item.path.relative_to(here).as_posix()
+        begins = [name.startswith(long) for long in LONG_FIRST]
+        return begins.index(True) if any(begins) else len(begins)
+
+    items.sort(key=place)
+
 
 @pytest.fixture(autouse=True)
 def _same_seed():

@@ -2,6 +2,7 @@
 
 import re
 import signal
+import time
 
 import pytest
 from lab.processes import wait_until
@@ -88,6 +89,25 @@ def test_a_client_that_is_killed_while_the_others_wait_comes_back(start):
         cluster.join(name)
     for process in cluster.processes.values():
         assert process.wait() == 0, process.text
+
+
+def test_a_client_that_is_killed_after_its_offer_is_not_locked_out(start):
+    """The others answer its first offer, so its second one must be the same."""
+    cluster = start()
+    alice = cluster.join("alice")
+    wait_until(lambda: list(cluster.folder.glob("alice/run-*.offer")), "her offer")
+    time.sleep(0.5)  # it is at the server by now
+    alice.signal(signal.SIGKILL)
+    alice.wait()
+    others = [cluster.join(name) for name in ("bob", "carol")]
+    for name in ("bob", "carol"):
+        wait_until(
+            lambda one=name: list(cluster.folder.glob(f"{one}/run-*.offer")), "offers"
+        )
+    time.sleep(0.5)
+    for process in (cluster.join("alice"), *others, cluster.server):
+        assert process.wait() == 0, process.text
+    assert not list(cluster.folder.glob("*/run-*.offer"))
 
 
 def test_a_restarted_client_uses_the_key_in_its_folder(start):

@@ -148,7 +148,6 @@ def test_a_server_killed_before_its_first_checkpoint_starts_over(first, started)
 def test_a_finished_run_can_be_served_for_predictions(started, zygote):
     cluster = started({})
     assert_ends_like_one_process(cluster)
-    (cluster.folder / "server" / "record.json").unlink()  # as if killed before it
     restart_server(cluster)
     done = zygote.start(
         cluster.folder / "predict.log",

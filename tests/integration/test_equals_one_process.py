@@ -52,7 +52,9 @@ def test_three_clients_over_mutual_tls_leave_the_same_bits(
         },
         {"codec": "raw", "objective": ("cem",)},
         {"codec": "raw", "gradients": "none", "objective": ("class-codes",)},
+        {"codec": "raw", "cut": "l1", "turn_steps": "epoch", "dp": 8.0},
         {"label_dp": 1.0, "protect_labels": ("max-norm", "mean-alignment")},
+        {"protect_labels": ("gradient-projection",)},
     ],
     ids=str,
 )

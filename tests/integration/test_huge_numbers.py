@@ -1,14 +1,10 @@
 """One finite message that would destroy the weights, sent to a server's process."""
 
-from types import SimpleNamespace
-
 import pytest
 from lab.faults import left_behind
-from lab.lines import Caller
-from lab.runs import NAMES, assert_same_weights, build_job, reference
+from lab.lines import Caller, door
+from lab.runs import NAMES, assert_same_weights, reference
 
-from lightsplit.deployment.endpoint import Endpoint
-from lightsplit.deployment.network import make_expectation
 from lightsplit.errors import RemoteError
 
 
@@ -42,13 +38,3 @@ def test_a_huge_number_is_refused_and_the_run_is_what_it_would_have_been(
     assert [cluster.clients[name].wait() for name in NAMES] == [0, 0, 0]
     assert cluster.server.wait() == 0, cluster.server.text
     assert_same_weights(left_behind(cluster), reference())
-
-
-def door(port):
-    """What a caller must know of a server in another process."""
-    job = build_job()
-    return SimpleNamespace(
-        contract=job.contract,
-        expectation=make_expectation(job.contract, job.trainer.server),
-        endpoint=lambda _name: Endpoint(f"127.0.0.1:{port}"),
-    )

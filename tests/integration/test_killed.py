@@ -62,11 +62,12 @@ def test_ten_kills_change_nothing(victim, heads, long_cluster):
 
 
 @pytest.mark.slow
-def test_the_residuals_of_a_hand_off_survive_kills_of_both_ends(long_cluster):
+def test_residuals_and_evaluations_by_all_survive_kills_of_both_ends(long_cluster):
     victims = itertools.cycle(["server", None])
-    cluster = long_cluster("shared", wire="max")
+    lossy = {"wire": "max", "evaluate": "every"}
+    cluster = long_cluster("shared", **lossy)
     moments = run_with_kills(
         cluster, lambda speaker: next(victims) or speaker, seed="residual"
     )
     assert moments.left == 0, "the run ended before all kills"
-    assert_same_weights(left_behind(cluster), reference(**LONG, wire="max"))
+    assert_same_weights(left_behind(cluster), reference(**LONG, **lossy))

@@ -32,6 +32,8 @@ ONCE = {"release": "once", "local_epochs": 2, "train_limit": 150, "epochs": 2}
         ("private", {"codec": "lightsplit-l", "alpha": 0.3, "turn_steps": "epoch"}),
         ("shared", {"codec": "lightsplit-f", "output_codec": "low-rank"}),
         ("private", {"codec": "raw", "gradients": "none", "eval_every": 1}),
+        ("shared", {"codec": "lightsplit-b", "bits": 6, "dp": 2.0}),
+        ("private", {"codec": "raw", "dp": 8.0}),
     ],
     ids=str,
 )
@@ -105,5 +107,5 @@ def test_kills_of_both_ends_in_every_phase_change_nothing(heads, make_cluster):
     assert_same_weights(left_behind(cluster), reference(**settings))
     for name in NAMES:
         log = (cluster.folder / name / "released.jsonl").read_text().splitlines()
-        pieces = [(line["training"], line["first"]) for line in map(json.loads, log)]
+        pieces = [(line["kind"], line["number"]) for line in map(json.loads, log)]
         assert len(pieces) == len(set(pieces))

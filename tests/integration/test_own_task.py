@@ -94,7 +94,7 @@ def test_costs_of_unknown_data_are_not_guessed(run):
 
 @pytest.mark.parametrize("heads", ["shared", "private"])
 def test_the_network_is_one_process_bit_for_bit(task, heads, make_cluster):
-    settings = {"task": task, "heads": heads, "lr": 0.01}
+    settings = {"task": task, "heads": heads, "lr": 0.01, "evaluate": "every"}
     cluster = make_cluster(settings)
     cluster.ports = dict.fromkeys(NAMES, cluster.start_server())
     for name in NAMES:
@@ -124,11 +124,12 @@ def test_predictions_over_the_wire_have_the_tasks_figures(
     )
     figures = json.loads(said)
     assert figures.pop("samples") == 24
-    assert figures == {
+    expected = {
         name.removeprefix("test_"): value
         for name, value in record.items()
         if name.startswith("test_")
     }
+    assert figures == pytest.approx(expected)  # a mean over the owners, all the same
     assert answers.read_text().count("\n") == 25
 
 

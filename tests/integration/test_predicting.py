@@ -16,7 +16,7 @@ from lab.runs import (
 )
 
 from lightsplit.deployment.prediction import predicting
-from lightsplit.errors import ConfigError, RemoteError, SealError
+from lightsplit.errors import ConfigError, RemoteError, RunError, SealError
 from lightsplit.protocol.control import Ready
 from lightsplit.transports.sealing import SealingKey
 
@@ -55,6 +55,25 @@ def test_the_logits_are_those_of_one_process(finished):
     client, inputs = client_of(twin)
     assert torch.equal(logits_over_the_wire(network, fresh), client.predict(inputs))
     assert_same_state(network.server.side.state(), before)
+
+
+def test_where_codes_are_sent_once_the_owner_brings_its_frozen_head(tmp_path):
+    settings = {"codec": "lightsplit-b", "release": "once", "local_epochs": 1}
+    with Network(tmp_path, **settings, epochs=1) as network:
+        network.join_all()
+        network.finish()
+    key, twin = network.key, build_job(**settings, epochs=1)
+    list(twin.trainer.run())
+    client, inputs = client_of(twin)
+    expected = client.predict(inputs)
+    with Network(tmp_path, **settings, epochs=1) as again:
+        again.key = key
+        fresh = build_job(**settings, epochs=1)
+        with pytest.raises(RunError, match="the head is frozen"):
+            logits_over_the_wire(again, fresh)
+        bob = fresh.trainer.clients[1]
+        bob.kept = bob.hand_off.frozen(client.side.state())  # as its folder has it
+        assert torch.equal(logits_over_the_wire(again, fresh), expected)
 
 
 def test_a_wrong_key_and_a_missing_one_are_refused(finished):

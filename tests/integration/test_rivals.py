@@ -1,5 +1,7 @@
 """Runs with the codecs and defences of others keep the laws of every run."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from lab.runs import Network, assert_same_weights, reference
@@ -8,7 +10,14 @@ from lightsplit.experiments import build, from_settings
 from lightsplit.simulation import checkpoint
 
 SMALL = {"train_limit": 144, "test_limit": 8, "epochs": 1}  # three batches of each
+TOKENS = str(Path(__file__).parent / "own_task" / "tokens.py")
+FROZEN = {"freeze_client": True, "freeze_backbone": True}
 RUNS = [
+    {"codec": "raw", "objective": ("disco:2,width=4",), "heads": "private"},
+    {"codec": "lightsplit-f", "objective": ("disco", "noise"), "topology": "vanilla"},
+    {"codec": "raw", "objective": ("shredder:0.1,tensors=3",), **FROZEN},
+    {"task": TOKENS, "codec": "raw", "objective": ("patch-shuffle",)},
+    {"task": TOKENS, "objective": ("patch-shuffle", "disco"), "topology": "vanilla"},
     {"codec": "topk", "topology": "vanilla"},
     {"codec": "raw", "objective": ("nopeek:0.5", "noise")},
     {"objective": ("noise:kind=gaussian,bound=clip",), "topology": "vanilla"},

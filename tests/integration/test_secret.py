@@ -137,6 +137,32 @@ def test_the_noise_a_server_redraws_is_not_the_clients(
             assert torch.allclose(noise, torch.randn_like(noise), atol=1e-4)
 
 
+def test_the_private_codes_a_server_redraws_are_not_the_clients(
+    is_random, tmp_path, monkeypatch
+):
+    private = {"codec": "lightsplit-b", "bits": 6, "release": "once", "dp": 0.5}
+    experiment = from_settings({**STILL, "ratio": None, "local_epochs": 1, **private})
+    given = None if is_random else Secret(SEED)
+    heard = overheard(experiment, tmp_path, monkeypatch, secret=given)
+    job = build(experiment)
+    client, batches = job.trainer.clients[0], job.trainer.batches[0]
+    client.side.load(heard.state)  # an oracle: the true head and encoder
+    explained = []
+    for place in range(3):
+        numbers = batches.in_order(place)
+        first = int(numbers[0])
+        client.model.eval()
+        with torch.no_grad(), client.model.draws.release(0, "train", first):
+            made = client.model.encode(
+                client.side.activate(batches.numbered(numbers)[0])
+            )
+        sent = client.side.codec.unpack(heard.released[True, first]).values
+        explained.append((made.sent.values == sent).all(1))
+        assert (made.code.values == sent).all(1).float().mean() < 0.5  # mostly noise
+    share = torch.cat(explained).float().mean().item()
+    assert share < 0.3 if is_random else share == 1.0
+
+
 def test_the_secret_is_kept_for_its_owner_alone_and_crosses_nowhere(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         overheard(from_settings(STILL), tmp_path, patch)

@@ -46,7 +46,8 @@ def test_the_run_does_not_wait_without_end_for_a_client_that_has_gone(make_clust
     cluster.ports = dict.fromkeys(NAMES, cluster.start_server())
     for name in NAMES:
         cluster.start_client(name)
-    wait_until(lambda: "carol has come" in cluster.server.text, "carol")
+    for name in NAMES:
+        wait_until(lambda n=name: f"{n} has come" in cluster.server.text, name)
     cluster.clients["bob"].signal(signal.SIGKILL)
     assert cluster.server.wait(40) == 1
     assert "bob has not handed in turn" in cluster.server.text

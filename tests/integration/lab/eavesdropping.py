@@ -9,18 +9,23 @@ from lab.runs import PATIENCE_SECONDS
 from lightsplit.deployment.endpoint import Endpoint
 from lightsplit.deployment.join_options import JoinOptions
 from lightsplit.experiments.deploy import join_experiment, serve_experiment
-from lightsplit.protocol import CodeMessage
+from lightsplit.protocol import CodeMessage, Release
 from lightsplit.results import RunFolder
 from lightsplit.transports.grpc_client import Connection
 
 
 def overheard(experiment, folder, monkeypatch, **membership):
-    """Train to the end; return the client's codes by step and the state it left."""
-    codes, call = {}, Connection.call
+    """Train to the end; return the client's codes and the state it left.
+
+    Codes are by step; those that are sent once are by kind and number of sample.
+    """
+    codes, released, call = {}, {}, Connection.call
 
     def listen(self, message):
         if isinstance(message, CodeMessage) and message.is_training:
             codes[message.step] = message.code.values.clone()
+        if isinstance(message, Release):
+            released[message.is_training, message.first] = message.code
         return call(self, message)
 
     monkeypatch.setattr(Connection, "call", listen)
@@ -44,4 +49,4 @@ def overheard(experiment, folder, monkeypatch, **membership):
     join_experiment(experiment, place, options, name="alice")
     server.join(PATIENCE_SECONDS)
     left = load_file(state / "client.safetensors")
-    return SimpleNamespace(codes=codes, state=left)
+    return SimpleNamespace(codes=codes, released=released, state=left)

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from lab.processes import wait_until
 from lab.proxy import Frames, Proxy
-from lab.runs import NAMES, PATIENCE_SECONDS
+from lab.runs import NAMES, NOT_TOLD, PATIENCE_SECONDS
 
 
 class Moments:
@@ -101,7 +101,7 @@ def left_behind(cluster):
         samples=record["samples"],
         client_steps=progress["client_steps"],
         history=[
-            {k: v for k, v in json.loads(line).items() if k not in ("seconds", "bytes")}
+            {k: v for k, v in json.loads(line).items() if k not in NOT_TOLD}
             for line in lines
         ],
     )

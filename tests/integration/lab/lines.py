@@ -1,16 +1,20 @@
 """A client that sends any message it is given, legal or not."""
 
 import contextlib
+from types import SimpleNamespace
 
 import grpc
 import torch
 
+from lab.runs import build_job
 from lightsplit.codecs import Code
-from lightsplit.deployment.endpoint import open_line
+from lightsplit.deployment.endpoint import Endpoint, open_line
+from lightsplit.deployment.network import make_expectation
 from lightsplit.protocol import CodeMessage, OutputGradient
 from lightsplit.protocol._pb import lightsplit_pb2 as pb
 from lightsplit.protocol.control import Hello, Ready, Refusal
 from lightsplit.protocol.frames import Reader, error_of, from_frames, to_frames
+from lightsplit.transports.credentials import TlsFiles
 from lightsplit.transports.grpc_server import SESSION
 
 BATCHES = 2  # of each client in lab.runs.SMALL
@@ -69,6 +73,21 @@ class Caller:
         """Send bytes as they are and return what comes back."""
         self.line._stream.send(frame)
         return from_frames([self.line._next_frame()])
+
+
+def door(port, tls=None, **settings):
+    """Return what a caller must know of a server that is a process of its own."""
+    job = build_job(**settings)
+
+    def endpoint(name):
+        files = TlsFiles.of_client(tls, name) if tls else None
+        return Endpoint(f"127.0.0.1:{port}", files)
+
+    return SimpleNamespace(
+        contract=job.contract,
+        expectation=make_expectation(job.contract, job.trainer.server),
+        endpoint=endpoint,
+    )
 
 
 def streams(port, frames_of_each):

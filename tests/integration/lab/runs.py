@@ -26,7 +26,7 @@ SMALL = {
 }
 PATIENCE_SECONDS = 60.0
 # Figures of a line that differ over a network; objectives stay with their client.
-NOT_TOLD = ("seconds", "bytes", "objectives")
+NOT_TOLD = ("seconds", "bytes", "objectives", "client_names", "weighted_by")
 MESSAGES = ("code", "output", "output_gradient", "code_gradient", "labels", "framing")
 
 
@@ -245,5 +245,8 @@ class Network:
             "local_epochs": training.local_epochs or 0,
             "eval_every": training.eval_every or 0,
             "patience": training.patience or 0,
+            "every_client_evaluates": pieces.every_client_evaluates(
+                self.experiment, has_own_data=False
+            ),
         }
         return RunPlan(**{**known, "step_timeout_seconds": 30.0, **more})

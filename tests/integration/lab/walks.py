@@ -6,6 +6,8 @@
 
 A terminal takes its next command when the last one has ended. After ``serve`` and
 ``join`` the reader looks at the server, which says that it listens and who has come.
+Whoever comes ``late`` waits for a word of the server first, and the others stand still
+until it has come: on a small part of the data the run would be over before that.
 Nothing but the port is changed, so that walks can be run beside each other.
 """
 
@@ -16,6 +18,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 from lab.processes import wait_until
@@ -31,11 +34,12 @@ SECONDS = 180
 class Walk:
     """One guide, walked in an empty folder."""
 
-    def __init__(self, page, folder, zygote, environment):
+    def __init__(self, page, folder, zygote, environment, *, late=None):
         self.folder = folder
         self._text = (GUIDES / page).read_text().replace(":7443", f":{_free_port()}")
         self._zygote = zygote
         self._environment = environment
+        self._late = dict(late or {})
         self._terminals = {}
         self._started = 0
 
@@ -70,8 +74,24 @@ class Walk:
             return
         if terminal in self._terminals:
             self._end(self._terminals[terminal])
-        self._terminals[terminal] = self._start(words)
-        self._look(words)
+        with self._standing_still(terminal):
+            self._terminals[terminal] = self._start(words)
+            self._look(words)
+
+    @contextmanager
+    def _standing_still(self, terminal):
+        """Let the owners stand while one that is late comes; all others just start."""
+        said = self._late.pop(terminal, None)
+        if said is None:
+            yield
+            return
+        self._wait(said, self._terminals["server"])
+        owners = [one for name, one in self._terminals.items() if name != "server"]
+        for owner in owners:
+            owner.signal(signal.SIGSTOP)
+        yield
+        for owner in owners:
+            owner.signal(signal.SIGCONT)
 
     def _end(self, process):
         """Wait until a command has ended well; stop at once if any other has failed."""

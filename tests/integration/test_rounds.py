@@ -1,0 +1,113 @@
+"""Owners who work at the same time, as processes with real sockets between them."""
+
+import itertools
+import json
+import signal
+
+import pytest
+from lab.faults import Moments, left_behind, lines, supervise
+from lab.processes import wait_until
+from lab.runs import NAMES, assert_same_state, assert_same_weights, build_job, reference
+
+from lightsplit.experiments import build
+from lightsplit.runs.rounds import read_participation
+
+PARALLEL = {"rounds": "parallel"}
+LONG = {**PARALLEL, "epochs": 8}  # 16 rounds
+KILLS = 6
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"heads": "shared", "codec": "raw"},
+        {"heads": "private", "wire": "lean", "hand_off": "fp32"},
+        {"heads": "shared", "objective": "wcc:0.01", "protect_labels": "max-norm"},
+    ],
+    ids=["shared", "private, short messages", "with further parts"],
+)
+def test_rounds_over_a_network_are_those_in_one_process(settings, make_cluster):
+    settings = {**PARALLEL, "hand_off_optimizer": "travels", **settings}
+    cluster = make_cluster(settings)
+    cluster.ports = dict.fromkeys(NAMES, cluster.start_server())
+    for name in NAMES:
+        cluster.start_client(name)
+    for process in list(cluster.processes.values()):
+        assert process.wait(240) == 0, process.text
+    assert_same_weights(left_behind(cluster), reference(**settings))
+
+
+@pytest.mark.parametrize("heads", ["shared", "private"])
+def test_kills_of_server_and_owners_in_a_round_lose_nothing_and_repeat_nothing(
+    heads, make_cluster
+):
+    settings = {**LONG, "heads": heads}
+    cluster = make_cluster(
+        settings,
+        serve=["--checkpoint-every", 9],
+        join=["--give-up-seconds", 60],
+    )
+    victims = itertools.cycle(["server", None, None])
+
+    def strike(speaker):
+        victim = cluster.processes[next(victims) or speaker]
+        if victim.code is not None:
+            return False
+        victim.signal(signal.SIGKILL)
+        return True
+
+    moments = Moments(strike, count=KILLS, seed=heads, longest_gap=20)
+    with lines(cluster, moments, cluster.start_server()) as proxies:
+        for name in NAMES:
+            cluster.start_client(name)
+        supervise(cluster, proxies)
+    assert moments.left == 0, "the run ended before all kills"
+    assert_same_weights(left_behind(cluster), reference(**settings))
+    file = cluster.folder / "server" / "participation.jsonl"
+    rounds = [json.loads(line)["round"] for line in file.read_text().splitlines()]
+    assert rounds == list(range(16))
+
+
+@pytest.mark.parametrize("heads", ["shared", "private"])
+def test_a_run_with_owners_who_come_and_go_is_repeated_from_its_participation(
+    heads, make_cluster
+):
+    settings = {**PARALLEL, "heads": heads, "epochs": 30}
+    cluster = make_cluster(
+        settings,
+        serve=["--min-clients", 1, "--round-timeout", 0.3],
+        join=["--give-up-seconds", 60],
+    )
+    file = cluster.folder / "server" / "participation.jsonl"
+
+    def lines_from(count):
+        return lambda: file.exists() and len(file.read_text().splitlines()) >= count
+
+    cluster.ports = dict.fromkeys(NAMES, cluster.start_server())
+    cluster.start_client("alice")
+    cluster.start_client("bob")
+    wait_until(lines_from(3), "three rounds without carol")
+    cluster.start_client("carol")
+    wait_until(lambda: ", 2]" in file.read_text(), "carol in a round")
+    cluster.processes["bob"].signal(signal.SIGKILL)
+    cluster.processes["bob"].wait()
+    done = len(file.read_text().splitlines())
+    wait_until(lines_from(done + 2), "rounds without bob")
+    cluster.start_client("bob")
+    for process in list(cluster.processes.values()):
+        assert process.wait(120) in (0, -signal.SIGKILL), process.text
+    told = read_participation(file, 3)
+    assert {len(one.codes) for one in told} > {2}
+    job = build(from_settings_of(settings), participation=told)
+    list(job.trainer.run())
+    got = left_behind(cluster)
+    assert_same_state(got.server, job.trainer.server.side.state())
+    # Whoever missed the end of a run with a shared head has an earlier side.
+    newest = told[-1].done if heads == "shared" else range(len(NAMES))
+    for index in newest:
+        assert_same_state(got.clients[index], job.trainer.clients[index].side.state())
+    assert got.client_steps == job.trainer.progress.client_steps
+
+
+def from_settings_of(settings):
+    return build_job(**settings).experiment
