@@ -1,205 +1,136 @@
-"""Damaged frames and connections beside an honest run.
+"""Damaged frames and connections beside honest runs.
 
-    at the door      a damaged frame as the first of a stream
-    in prediction    a client's valid greeting, then a damaged frame
-    stranger         a certificate of the same authority, but a name that takes no part
-    no certificate   random bytes on a bare connection
-    in turn          a client in its training turn: a damaged code, or a good code and
-                     then a damaged gradient or hand-off
+    turns     owners train one after the other: most of the frames
+    rounds    all owners at the same time (``--rounds parallel``)
+    once      codes that are sent once (``--release once``)
 
-They are thrown at a server that waits for its clients; at one whose current turn is the
-attacker's, who has the certificate of a client; and beside the training of the honest
-clients, that one among them. A refusal ends a stream, so each stream carries one
-damaged frame. A frame whose damage leaves a gradient that may be applied is not thrown:
-it would be a step of that client, and nothing to refuse.
+Each server is attacked while it waits for its clients; while the current turn, or the
+round, waits for a client whose certificate the attacker has; and beside the training of
+the honest clients, that one among them. Every run must end like the same run in one
+process. ``hostile_attack`` has the kinds of attack.
+
+``--seconds`` is for throwing. Starting the processes, the rest of the honest runs and
+the comparison come on top: minutes on a busy machine.
 """
 
-import contextlib
-import random
-import socket
-import threading
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-import grpc
-
-from benchmarks.hostile_messages import predicting_frames, training_frames
+from benchmarks.hostile_attack import Attack
 from benchmarks.hostile_run import (
-    STRANGER,
     HostileRun,
     Size,
-    open_channel,
     resident_bytes,
     running,
+    wait_until,
 )
-from lightsplit.errors import LightSplitError
-from lightsplit.protocol import OutputGradient
-from lightsplit.protocol.control import Ready, Refusal, TurnDone
-from lightsplit.protocol.frames import Reader, from_frames, to_frames
-from lightsplit.transports.grpc_server import SESSION
 
 IMPOSTOR = "carol"
-_THREADS = 4
 _WARM_UP = 400  # what gRPC and Python take once
 _TURN_SECONDS = 7200  # the impostor holds its turn for long
-_NOT_REACHED = ("no connection", "gRPC UNAVAILABLE")
-_KINDS = ("at the door", "in prediction", "stranger", "no certificate")
+_SECONDS_PER_EPOCH = 10.0  # of throwing: an honest run is longer where there is time
+_EPOCHS = (20, 200)
+
+
+class _Server(NamedTuple):
+    """One of the servers.
+
+    Attributes:
+        settings: of its run.
+        share: of all frames and of the time.
+        steps: of the honest run before the impostor comes; 0 is at the beginning.
+    """
+
+    settings: dict[str, Any]
+    share: float
+    steps: int = 0
+
+
+SERVERS = {
+    "turns": _Server({}, 0.7),
+    "rounds": _Server({"rounds": "parallel"}, 0.15),
+    "once": _Server({"release": "once", "local_epochs": 1}, 0.15, steps=30),
+}
 
 
 def frames(size: Size) -> dict[str, Any]:
-    """Attack a server that waits, one in the impostor's turn, and one that trains."""
-    with running(epochs=200, turn_seconds=_TURN_SECONDS) as run:
+    """Attack a server of each kind."""
+    found = {name: _attack(name, size) for name in SERVERS}
+    return {"total": sum(one["total"] for one in found.values()), **found}
+
+
+def _attack(kind: str, size: Size) -> dict[str, Any]:
+    chosen = SERVERS[kind]
+    fewest, most = _EPOCHS
+    epochs = min(max(int(size.seconds / _SECONDS_PER_EPOCH), fewest), most)
+    count, seconds = size.frames * chosen.share, size.seconds * chosen.share
+    with running(epochs=epochs, turn_seconds=_TURN_SECONDS, **chosen.settings) as run:
         pid = run.start_server()
-        _Attack(run, seed=0).go(_WARM_UP, size.seconds)
-        resident = [resident_bytes(pid)]
-
-        def is_on() -> bool:
-            resident.append(resident_bytes(pid))
-            return resident[-1] > 0
-
-        waiting = _Attack(run, seed=1)
-        waiting.go(size.frames * 45 // 100, size.seconds * 0.4, is_on)
-        run.start_clients([name for name in run.names if name != IMPOSTOR])
-        turn = _Attack(run, seed=2, has_turn=True)
-        turn.go(size.frames // 2, size.seconds * 0.5, is_on)
+        watch = _Watch(kind, pid)
+        Attack(run, IMPOSTOR, seed=0).go(_WARM_UP, seconds)
+        watch.begin("waiting")
+        waiting = Attack(run, IMPOSTOR, seed=1)
+        waiting.go(count * 0.4, seconds * 0.4, watch.is_on)
+        _clear_the_impostors_place(run, chosen)
+        watch.begin("in the impostor's turn")
+        turn = Attack(run, IMPOSTOR, seed=2, has_turn=True, begins=not chosen.steps)
+        turn.go(count * 0.4, seconds * 0.4, watch.is_on)
         run.start_clients([IMPOSTOR])
-        training = _Attack(run, seed=3)
-        training.go(size.frames * 15 // 100, size.seconds * 0.1, is_on)
-        done = waiting.done + turn.done + training.done
-        alive = [one / 2**20 for one in resident if one]
-        return {
-            "while_waiting": waiting.done.total(),
-            "in_the_impostors_turn": turn.done.total(),
-            "while_training": training.done.total(),
-            "total": done.total(),
-            "by_kind": dict(done),
-            "answers": dict(waiting.answers + turn.answers + training.answers),
-            "server_mib": {
-                "before": round(alive[0], 1),
-                "most": round(max(alive), 1),
-                "last": round(alive[-1], 1),
-            },
-            **run.outcome(),
-        }
+        watch.begin("training")
+        training = Attack(run, IMPOSTOR, seed=3)
+        training.go(count * 0.2, seconds * 0.2, watch.is_on)
+        watch.begin("the rest of the honest run")
+        return {**_figures([waiting, turn, training]), **watch.mib(), **run.outcome()}
 
 
-class _Attack:
-    """Throws damaged frames from several threads; the same ones for the same seed.
-
-    Args:
-        run: that is attacked.
-        seed: of the damage.
-        has_turn: whether one thread more throws in the impostor's training turn.
-    """
-
-    def __init__(self, run: HostileRun, seed: int, *, has_turn: bool = False) -> None:
-        self._run = run
-        self._seed = seed
-        self._threads = _THREADS + has_turn
-        self._greeting, code = predicting_frames(run, "bob")
-        others = (Ready(2), TurnDone(0, b"x" * 99))
-        self._valid = [self._greeting, code, *(to_frames(one)[0] for one in others)]
-        self._in_turn = training_frames(run, IMPOSTOR)
-        self._lock = threading.Lock()
-        self.done = Counter[str]()
-        self.answers = Counter[str]()
-
-    def go(
-        self, count: int, seconds: float, is_on: Callable[[], bool] = lambda: True
-    ) -> None:
-        """Throw ``count`` in all, for so long at most, while ``is_on``."""
-        end = time.monotonic() + seconds
-
-        def goes_on() -> bool:
-            is_short = self.done.total() < count and time.monotonic() < end
-            return is_short and is_on()
-
-        threads = [
-            threading.Thread(target=self._throw, args=(number, goes_on))
-            for number in range(self._threads)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-    def _throw(self, number: int, goes_on: Callable[[], bool]) -> None:
-        chance = random.Random(100 * self._seed + number)  # noqa: S311
-        kinds = _KINDS if number < _THREADS else ("in turn",)
-        with (
-            open_channel(self._run, "bob") as bob,
-            open_channel(self._run, STRANGER) as stranger,
-            open_channel(self._run, IMPOSTOR) as impostor,
-        ):
-            lines = {"stranger": stranger, "in turn": impostor}
-            while goes_on():
-                kind = chance.choice(kinds)
-                self._count(kind, self._one(kind, lines.get(kind, bob), chance))
-
-    def _one(self, kind: str, line: grpc.Channel, chance: random.Random) -> str:
-        if kind == "no certificate":
-            return _shout(self._run.port, chance)
-        if kind == "in turn":
-            return f"in turn: {_answer(line, self._turn(chance))}"
-        before = [self._greeting] if kind == "in prediction" else []
-        return _answer(line, [*before, _damaged(chance, self._valid)])
-
-    def _turn(self, chance: random.Random) -> list[bytes]:
-        """Return a good way into the turn, and a damaged frame in it."""
-        hello, ready, code, *rest = self._in_turn
-        if chance.random() < 0.5:
-            return [hello, ready, _damaged(chance, [code, *rest])]
-        while _may_be_applied(bad := _damaged(chance, rest)):
-            pass
-        return [hello, ready, code, bad]
-
-    def _count(self, kind: str, answer: str) -> None:
-        with self._lock:
-            self.answers[answer] += 1
-            if not answer.endswith(_NOT_REACHED):  # the run has just ended
-                self.done[kind] += 1
+def _clear_the_impostors_place(run: HostileRun, chosen: _Server) -> None:
+    """Start the honest clients; the impostor's is not there, or not any more."""
+    others = [name for name in run.names if name != IMPOSTOR]
+    run.start_clients(run.names if chosen.steps else others)
+    wait_until(lambda: all(f"{name} has come" in run.server_text for name in others))
+    if chosen.steps:
+        wait_until(lambda: run.steps() >= chosen.steps or not run.is_serving())
+        run.kill_client(IMPOSTOR)
 
 
-def _may_be_applied(frame: bytes) -> bool:
-    try:
-        return isinstance(from_frames([frame]), OutputGradient)
-    except LightSplitError:
-        return False
+def _figures(attacks: list[Attack]) -> dict[str, Any]:
+    waiting, turn, training = (one.done.total() for one in attacks)
+    done = sum((one.done for one in attacks), Counter[str]())
+    return {
+        "while_waiting": waiting,
+        "in_the_impostors_turn": turn,
+        "while_training": training,
+        "total": done.total(),
+        "by_kind": dict(done),
+        "by_message": dict(sum((one.damaged for one in attacks), Counter[str]())),
+        "answers": dict(sum((one.answers for one in attacks), Counter[str]())),
+    }
 
 
-def _damaged(chance: random.Random, valid: list[bytes]) -> bytes:
-    frame = bytearray(chance.choice(valid))
-    match chance.randrange(3):
-        case 0:
-            return chance.randbytes(chance.randrange(200))
-        case 1:
-            return bytes(frame[: chance.randrange(len(frame))])
-    for _ in range(chance.randrange(1, 5)):
-        frame[chance.randrange(len(frame))] ^= 1 << chance.randrange(8)
-    return bytes(frame)
+class _Watch:
+    """Looks at the server's memory, and tells on standard error how far things are."""
 
+    def __init__(self, kind: str, pid: int) -> None:
+        self._kind = kind
+        self._pid = pid
+        self._began = time.monotonic()
+        self._bytes: list[int] = []
 
-def _answer(channel: grpc.Channel, said: list[bytes]) -> str:
-    """Return the code of the server's refusal, or how the stream ended without one."""
-    reader = Reader()
-    call: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(SESSION)
-    try:
-        for frame in call(iter(said), timeout=30):
-            message = reader.feed(frame)
-            if isinstance(message, Refusal):
-                return message.code
-    except grpc.RpcError as error:
-        return f"gRPC {error.code().name}"
-    return "ended without a refusal"
+    def begin(self, phase: str) -> None:
+        """Note that a phase begins."""
+        self.is_on()
+        seconds = time.monotonic() - self._began
+        print(f"{self._kind}: {phase} after {seconds:.0f} s", file=sys.stderr)
 
+    def is_on(self) -> bool:
+        """Return whether the server runs."""
+        self._bytes.append(resident_bytes(self._pid))
+        return self._bytes[-1] > 0
 
-def _shout(port: int, chance: random.Random) -> str:
-    with (
-        contextlib.suppress(OSError),
-        socket.create_connection(("127.0.0.1", port), timeout=10) as line,
-    ):
-        line.sendall(chance.randbytes(chance.randrange(1, 2000)))
-        return "bytes sent"
-    return "no connection"
+    def mib(self) -> dict[str, Any]:
+        """Return the server's memory, from the first phase on."""
+        alive = [round(one / 2**20, 1) for one in self._bytes if one]
+        figures = {"before": alive[0], "most": max(alive), "last": alive[-1]}
+        return {"server_mib": figures}

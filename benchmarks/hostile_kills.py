@@ -17,7 +17,6 @@ from benchmarks.hostile_run import HostileRun, Size, running, wait_until
 _EPOCHS = 40  # of one run: 240 steps
 _LONGEST_PAUSE_SECONDS = 3.0
 _WRITING_SECONDS = 30.0  # until a server that was resumed writes a checkpoint
-_GOING_SECONDS = 30.0  # until a server whose clients have left has gone too
 
 Drafts = set[tuple[str, int]]
 
@@ -78,36 +77,21 @@ class Killer:
 def kills(size: Size) -> dict[str, Any]:
     """Return how many kills there were, and how each run ended."""
     killer = Killer(size.kills, time.monotonic() + size.seconds)
-    runs, asked_to_stop = [], 0
+    runs = []
     while killer.goes_on:
         with running(epochs=_EPOCHS, forked=["server", "clients"]) as run:
             run.start_server()
             run.start_clients()
             killer.haunt(run)
-            asked_to_stop += _ask_to_stop(run)
             runs.append(run.outcome())
     return {
         "kills": killer.kills,
         "while_writing": killer.while_writing,
         "runs": len(runs),
-        "asked_to_stop": asked_to_stop,
         "bit_equal_runs": sum(one["is_bit_equal"] for one in runs),
         "stack_traces": sum(one["stack_traces"] for one in runs),
         "failed": [one for one in runs if not one["is_bit_equal"]],
     }
-
-
-def _ask_to_stop(run: HostileRun) -> bool:
-    """Stop a server that was killed after its clients had left.
-
-    When it is resumed, it waits for them.
-    """
-    if not run.are_clients_gone():
-        return False
-    if wait_until(lambda: not run.is_serving(), _GOING_SECONDS):
-        return False
-    run.terminate_server()
-    return True
 
 
 def drafts(folder: Path) -> Drafts:

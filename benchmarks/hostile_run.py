@@ -49,23 +49,23 @@ class HostileRun:
 
     Args:
         folder: for everything.
-        epochs: of the honest run; each has two steps per client.
         names: of the honest clients.
         checkpoint_every: so many steps.
         forked: "clients", "server" or both: whose commands are forks of one process,
             which saves memory and time.
         turn_seconds: most of one turn; 0 is the server's own rule.
+        settings: of the experiment; an epoch has two steps per client.
     """
 
     def __init__(
         self,
         folder: Path,
         *,
-        epochs: int,
         names: Sequence[str] = NAMES,
         checkpoint_every: int = 1,
         forked: Collection[str] = (),
         turn_seconds: float = 0,
+        **settings: Any,
     ) -> None:
         self.folder = folder
         self.names = names
@@ -77,8 +77,8 @@ class HostileRun:
             "train_limit": 32 * len(names),
             "test_limit": 24,
             "batch_size": 16,
-            "epochs": epochs,
             "projection": "dct",
+            **settings,
         }
         self.certificates = CertificateFolder(folder / "tls")
         self.certificates.make_authority()
@@ -165,6 +165,11 @@ class HostileRun:
         self.server.wait()
         return True
 
+    def kill_client(self, name: str) -> None:
+        """Kill an honest client, whose place is free then."""
+        self.clients[name].kill()
+        self.clients[name].wait()
+
     def terminate_server(self) -> int:
         """Ask the server to stop and return its exit code."""
         assert self.server is not None  # noqa: S101  it was started
@@ -234,24 +239,13 @@ class HostileRun:
 
 
 @contextlib.contextmanager
-def running(
-    *,
-    epochs: int,
-    names: Sequence[str] = NAMES,
-    checkpoint_every: int = 1,
-    forked: Collection[str] = (),
-    turn_seconds: float = 0,
-) -> Iterator[HostileRun]:
-    """Yield a run that is not started, and end what it started."""
+def running(**options: Any) -> Iterator[HostileRun]:
+    """Yield a run that is not started, and end what it started.
+
+    The options are those of ``HostileRun``.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        run = HostileRun(
-            Path(folder),
-            epochs=epochs,
-            names=names,
-            checkpoint_every=checkpoint_every,
-            forked=forked,
-            turn_seconds=turn_seconds,
-        )
+        run = HostileRun(Path(folder), **options)
         try:
             yield run
         finally:
