@@ -21,7 +21,7 @@ demo: $(STAMP)  ## codecs that hide and that do not on the embedded digits: trai
 	$(BIN)/python -m lightsplit demo
 
 test: check $(STAMP)  ## every check and every test
-	$(BIN)/python -m pytest -n 3 --dist loadfile --cov --cov-report=term --cov-fail-under=95
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term --cov-fail-under=95
 
 test-fast: $(STAMP)  ## the quick tests: no whole runs, no processes
 	$(BIN)/python -m pytest -n 2 -m "not slow"
