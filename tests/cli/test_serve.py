@@ -185,6 +185,7 @@ def coordinator():
         ],
         at_work=lambda: {1},
         round_number=None,
+        computing=SimpleNamespace(seconds=1.0, share=0.25),
     )
 
 

@@ -268,7 +268,8 @@ def _table(coordinator: Coordinator, rate: float) -> Table:
         "loss",
         *(("score",) if coordinator.guard else ()),
         *(("waited",) if coordinator.round_number is not None else ()),
-        title=f"{_place(coordinator)}, step {progress.steps}, {rate:.1f} steps/s",
+        title=f"{_place(coordinator)}, step {progress.steps}, {rate:.1f} steps/s, "
+        f"computing {coordinator.computing.share:.0%} of the time",
     )
     for member in coordinator.members:
         table.add_row(*_row(coordinator, member, at_work))

@@ -22,6 +22,7 @@ from lightsplit.deployment.run_control import RunControl
 from lightsplit.deployment.server_run import ServerRun
 from lightsplit.deployment.session import ClientSession
 from lightsplit.deployment.splitfed_run import SplitFedRun
+from lightsplit.deployment.stopwatch import Stopwatch
 from lightsplit.errors import RunError
 from lightsplit.protocol import Contract
 from lightsplit.protocol.control import Finished
@@ -174,6 +175,11 @@ class Coordinator:
     def may_close(self) -> bool:
         """Return whether no client needs the server any more."""
         return self._control.may_close
+
+    @property
+    def computing(self) -> Stopwatch:
+        """How long this server has computed steps."""
+        return self._run.computing
 
     @property
     def round_number(self) -> int | None:

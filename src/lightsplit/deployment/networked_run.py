@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 from lightsplit.deployment.boundary_state import BoundaryState
 from lightsplit.deployment.roster import Roster
 from lightsplit.deployment.saved_run import SavedRun
+from lightsplit.deployment.stopwatch import Stopwatch
 from lightsplit.protocol import Contract
 from lightsplit.protocol.control import Finished, Welcome
 from lightsplit.runs.guard import Guard
@@ -31,6 +32,7 @@ class NetworkedRun(Generic[AnyBoundary]):
     Attributes:
         state: where the run stands.
         finished: the message that ends the run, once it is over.
+        computing: how long this server has computed steps.
     """
 
     def __init__(  # noqa: PLR0913
@@ -48,6 +50,7 @@ class NetworkedRun(Generic[AnyBoundary]):
         self.plan = plan
         self.run = run
         self.finished: Finished | None = None
+        self.computing = Stopwatch()
         self.state = RunState(
             contract.clients,
             eval_every=plan.eval_every,

@@ -228,7 +228,9 @@ class RoundRun(NetworkedRun[RoundBoundary]):
             if self.open.kind == HAND_IN:
                 self._close(self.open)
             else:
-                self.open.close_stage(self._answers(self.open), now)
+                with self.computing:
+                    replies = self._answers(self.open)
+                self.open.close_stage(replies, now)
         return woken
 
     def _answers(self, opened: OpenRound) -> dict[int, Reply]:
@@ -351,7 +353,8 @@ class RoundRun(NetworkedRun[RoundBoundary]):
 
     def settle(self) -> None:
         """Do the work that was put off until replies were on their way."""
-        self._steps.settle()
+        with self.computing:
+            self._steps.settle()
 
     def save(self) -> None:
         """Write a checkpoint; only at a boundary."""

@@ -146,7 +146,9 @@ class ServerRun(NetworkedRun[BoundaryState]):
 
     def answer(self, assignment: Assignment, message: Request) -> Reply:
         """Return the reply to a message of a turn; each step is applied once."""
-        return self._steps.answer(assignment, self.turns.pace(assignment), message)
+        with self.computing:
+            pace = self.turns.pace(assignment)
+            return self._steps.answer(assignment, pace, message)
 
     def infer(self, message: CodeMessage) -> Reply:
         """Return the output for a code outside training; nothing changes."""
@@ -158,7 +160,8 @@ class ServerRun(NetworkedRun[BoundaryState]):
 
     def settle(self) -> None:
         """Do the work that was put off until the reply was on its way."""
-        self._steps.settle()
+        with self.computing:
+            self._steps.settle()
 
     def abandon(self, assignment: Assignment) -> None:
         """Undo the open step of a client that has gone."""

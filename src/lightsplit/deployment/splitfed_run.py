@@ -41,7 +41,8 @@ class SplitFedRun(RoundRun):
             opened.find_current(now)
             if not opened.may_step(client):
                 return None
-        return self._steps.answer(opened, pace, request)
+        with self.computing:
+            return self._steps.answer(opened, pace, request)
 
     def has_gone_on(self, request: Request) -> bool:
         """Return whether a message that was heard can be answered by now."""

@@ -355,6 +355,7 @@ def _figures(coordinator: Coordinator) -> dict[str, Any]:
         "epochs": epochs,
         "rounds": rounds,
         "seconds": round(progress.seconds, 3),
+        "computing_seconds": round(coordinator.computing.seconds, 3),
         "step_ratio": step_ratio(progress, coordinator.contract),
         "bytes": progress.bytes,
         "clients": {

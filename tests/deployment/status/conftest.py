@@ -36,6 +36,7 @@ def run():
         ),
         at_work=lambda: {0},
         round_number=None,
+        computing=SimpleNamespace(seconds=30.0, share=0.25),
         finished=None,
         refusals=refusals,
         members=roster,

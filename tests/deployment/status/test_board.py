@@ -15,6 +15,7 @@ def test_a_picture_shows_who_is_there_whose_turn_it_is_and_the_bytes(board):
     assert (alice["up"], alice["down"], alice["other"]) == (100, 50, 7)
     assert board.picture["refusals"] == {"unknown-client": 1}
     assert board.picture["steps"] == 12
+    assert board.picture["computing_share"] == 0.25
 
 
 def test_reported_losses_become_a_curve(board, run):

@@ -82,6 +82,8 @@ class Board:
             "steps": progress.steps,
             "samples": progress.samples,
             "training_seconds": progress.seconds,
+            "computing_seconds": coordinator.computing.seconds,
+            "computing_share": coordinator.computing.share,
             "bytes": dict(progress.bytes),
             "finished": None if finished is None else finished.reason,
             "refusals": coordinator.refusals.by_code(),

@@ -9,6 +9,11 @@ _NUMBERS = {  # key of the picture: kind, name and help text of the metric
     "turns": ("counter", "turns", "Turns that have ended."),
     "steps": ("counter", "steps", "Training steps of all clients."),
     "samples": ("counter", "samples", "Samples of all steps."),
+    "computing_seconds": (
+        "counter",
+        "computing_seconds",
+        "Seconds that the server has computed steps.",
+    ),
     "expected_clients": ("gauge", "expected_clients", "Clients that the run needs."),
     "checkpoint_age_seconds": (
         "gauge",

@@ -49,6 +49,7 @@ function drawTiles(state) {
     ["last checkpoint", timeText(state.checkpoint_age_seconds)],
     ["memory", state.resident_bytes === null ? "–" : bytesText(state.resident_bytes)],
     ["up for", timeText(state.uptime_seconds)],
+    ["computing", `${(100 * state.computing_share).toFixed(0)} %`],
   ];
   at("tiles").replaceChildren(...tiles.map(([name, value]) => {
     const tile = element("div", undefined, "tile");
