@@ -104,6 +104,29 @@ def test_another_client_waits_until_the_update_is_over(make_loops):
     assert not waiting.is_alive()
 
 
+def test_a_client_that_waits_is_served_before_one_that_comes_again(make_loops):
+    loops = make_loops()
+    alice, bob = Owner(loops, "alice"), Owner(loops, "bob")
+    order = []
+
+    def update(owner, number):
+        owner.forward()
+        order.append(owner.book.name)
+        owner.backward()
+        owner.apply(number)
+
+    alice.forward()
+    waiting = threading.Thread(target=update, args=(bob, 1))
+    waiting.start()
+    waiting.join(0.2)
+    alice.backward()
+    with loops.lock:  # Alice comes again before Bob can wake
+        alice.apply(1)
+        update(alice, 2)
+    waiting.join(10)
+    assert order == ["bob", "alice"]
+
+
 def test_a_save_leaves_the_update_of_another_client_open(make_loops):
     saved, plain = make_loops(folder="saved"), make_loops(folder=None)
     for loops in (saved, plain):

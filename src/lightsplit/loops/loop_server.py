@@ -5,8 +5,10 @@
     Update("apply")               a client's optimizer has stepped; the server's follows
     Update("keep")                the client saves its state, so does the server
 
-There are no turns. An update is one client's from its first code to ``apply``; whoever
-comes first is served first. Each update of each client is applied exactly once:
+There are no turns. An update is one client's from its first code to ``apply``. Clients
+who want to begin one queue, so nobody is passed over, and only one update is open at a
+time, so none is computed on weights that another one has changed since.
+Each update of each client is applied exactly once:
 
 * A message that comes again gets the reply it got before.
 * An update that is left open is forgotten when others wait for it too long. Its client
@@ -68,6 +70,7 @@ class LoopServer:
         self._books: dict[str, Book] = {}
         self._free = threading.Condition(self.lock)
         self._owner: Book | None = None
+        self._queue: list[Book] = []
         self._saves = saves
         self._save_every = save_every
         self._timeout = step_timeout_seconds
@@ -163,15 +166,14 @@ class LoopServer:
             raise cannot_compute(message, error) from error
 
     def _claim(self, book: Book, is_alive: Callable[[], bool]) -> None:
-        """Wait until no other client has an update under way."""
-        while self._owner is not None and self._owner is not book:
-            silent = time.monotonic() - self._owner.heard
-            if silent > self._timeout:
-                self._forget(self._owner)
-                break
-            self._free.wait(min(self._timeout - silent, _LONGEST_NAP_SECONDS) + 0.01)
-            if not is_alive():
-                raise ProtocolError("the connection was cut off", code="stale-turn")
+        """Take the update under way, when this client is first in the queue."""
+        if self._owner is not book:
+            self._queue.append(book)
+            try:
+                self._wait_for_turn(book, is_alive)
+            finally:
+                self._queue.remove(book)
+                self._free.notify_all()
         if book.is_undone:
             raise ProtocolError(
                 "others waited too long for this update, so it was forgotten; send its "
@@ -179,6 +181,19 @@ class LoopServer:
                 code="stale-turn",
             )
         self._owner = book
+
+    def _wait_for_turn(self, book: Book, is_alive: Callable[[], bool]) -> None:
+        """Wait until nobody is before this client and no update is under way."""
+        while self._owner is not None or self._queue[0] is not book:
+            silent = 0.0
+            if self._owner is not None:
+                silent = time.monotonic() - self._owner.heard
+                if silent > self._timeout:
+                    self._forget(self._owner)
+                    continue
+            self._free.wait(min(self._timeout - silent, _LONGEST_NAP_SECONDS) + 0.01)
+            if not is_alive():
+                raise ProtocolError("the connection was cut off", code="stale-turn")
 
     def _forget(self, book: Book) -> None:
         """Forget the update under way; its client has to send it again."""
