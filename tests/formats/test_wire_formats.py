@@ -28,6 +28,7 @@ def test_nothing_is_done_in_fp32(codec):
     formats = WireFormats()
     assert formats.write(STAMP, code) is code
     assert formats.read(STAMP, code, codec.layout(5)) is code
+    assert formats.layout("code", codec.layout(5)) == codec.layout(5)
     gradient = torch.randn(5, 4)
     written = formats.write_gradient(GRADIENT, codec, gradient)
     assert written.values is gradient
