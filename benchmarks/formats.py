@@ -58,14 +58,14 @@ def measure(rounds: int = 25) -> dict[str, object]:
 
 def _there_and_back(name: str, kind: str, size: int) -> Callable[[], object]:
     formats, values = WireFormats(name), torch.randn(BATCH, size)
-    stamp, spec = Stamp(kind, 0, 0), TensorSpec((BATCH, size))
+    stamp, plain = Stamp(kind, 0, 0), Layout(TensorSpec((BATCH, size)))
 
     def forward() -> None:
-        formats.read(stamp, formats.write(stamp, Code(values)), Layout(spec))
+        formats.read(stamp, formats.write(stamp, Code(values)), plain)
 
     def back() -> None:
         written = formats.write_gradient(stamp, None, values)
-        formats.read_gradient(stamp, None, written, spec)
+        formats.read_gradient(stamp, None, written, plain)
 
     return back if kind.endswith("gradient") else forward
 

@@ -41,3 +41,15 @@ def test_a_late_turn_keeps_its_first_step(net, tmp_path):
     assert run.turns.pace(late).first_step == 0
     assert run.progress.client_steps == [1, 0, 0]
     assert run.turns.late is late
+
+
+def test_the_pace_of_a_turn_stays_and_the_next_turn_goes_on_from_it(net, tmp_path):
+    run = net.make_run(tmp_path, heads="private")
+    first = run.turns.current
+    pace = run.turns.pace(first)
+    run.answer(first, net.code(0, 0))
+    run.answer(first, net.gradient(0, 0))
+    assert run.start_next_early(first)
+    following = run.turns.pace(run.turns.current)
+    assert following.run_step == pace.run_step + first.steps
+    assert run.turns.pace(first) == pace

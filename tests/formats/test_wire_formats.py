@@ -28,11 +28,12 @@ def test_nothing_is_done_in_fp32(codec):
     formats = WireFormats()
     assert formats.write(STAMP, code) is code
     assert formats.read(STAMP, code, codec.layout(5)) is code
+    assert formats.layout("code", codec.layout(5)) == codec.layout(5)
     gradient = torch.randn(5, 4)
     written = formats.write_gradient(GRADIENT, codec, gradient)
     assert written.values is gradient
-    spec = TensorSpec((5, 4))
-    assert formats.read_gradient(GRADIENT, codec, written, spec) is gradient
+    plain = Layout(TensorSpec((5, 4)))
+    assert formats.read_gradient(GRADIENT, codec, written, plain) is gradient
 
 
 @every_format
@@ -87,8 +88,8 @@ def test_gradients_that_fp16_would_lose_travel_as_sums(rows):
     formats = WireFormats("fp16")
     gradient = torch.full((rows, 4), 4e-8 / rows)
     written = formats.write_gradient(GRADIENT, None, gradient)
-    spec = TensorSpec((rows, 4))
-    read = formats.read_gradient(GRADIENT, None, written, spec)
+    plain = Layout(TensorSpec((rows, 4)))
+    read = formats.read_gradient(GRADIENT, None, written, plain)
     torch.testing.assert_close(read, gradient, rtol=0.6, atol=0)
     assert gradient[0, 0] == torch.tensor(4e-8 / rows)  # the sender's own is untouched
 
@@ -97,8 +98,9 @@ def test_gradients_that_fp16_would_lose_travel_as_sums(rows):
 def test_the_gradient_that_is_read_is_near_the_one_that_was_sent(name):
     formats, gradient = WireFormats(name), torch.randn(7, 9) * 1e-4
     written = formats.write_gradient(GRADIENT, None, gradient)
-    formats.gradient_layout("code_gradient", None, TensorSpec((7, 9))).check(written)
-    read = formats.read_gradient(GRADIENT, None, written, TensorSpec((7, 9)))
+    plain = Layout(TensorSpec((7, 9)))
+    formats.layout("code_gradient", plain).check(written)
+    read = formats.read_gradient(GRADIENT, None, written, plain)
     assert (read - gradient).abs().max() <= gradient.abs().max() / 13
 
 
@@ -108,10 +110,10 @@ def test_the_factors_of_a_gradient_are_both_written(name, rows):
     codec = OUTPUT_CODECS.create("low-rank", shape=(40,), classes=3)
     gradient = torch.randn(rows, 3) @ torch.randn(3, 40) / rows
     formats, stamp = WireFormats(name), Stamp("output_gradient", 0, 0)
-    spec = TensorSpec((rows, 40))
+    plain = codec.gradient_layout(TensorSpec((rows, 40)))
     written = formats.write_gradient(stamp, codec, gradient)
-    formats.gradient_layout(stamp.kind, codec, spec).check(written)
-    read = formats.read_gradient(stamp, codec, written, spec)
+    formats.layout(stamp.kind, plain).check(written)
+    read = formats.read_gradient(stamp, codec, written, plain)
     worst = 1e-5 if name == "fp32" else 0.4
     assert (read - gradient).norm() <= worst * gradient.norm()
 

@@ -1,7 +1,7 @@
 """The server's end of one connection, from its Hello to its end."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from lightsplit.deployment.agreement_session import AgreementSession
 from lightsplit.deployment.door import SECONDS_AT_THE_DOOR, Door
@@ -60,7 +60,7 @@ class ClientSession:
         self._idle.stop(self._peer)
         if self._admitted is None:
             self._door.hear(self._peer)
-        with self._own_errors_end_the_run(), self._computing():
+        with self._own_errors_end_the_run(), self._its_turn(), self._control.lock:
             if self._admitted is None:
                 reply: Message | None = self._greet(expect(Hello, message))
             else:
@@ -89,15 +89,11 @@ class ClientSession:
             if self._admitted is not None:
                 self._admitted.close()
 
-    @contextmanager
-    def _computing(self) -> Iterator[None]:
-        """Hold the run's lock; for a prediction, after its turn has come."""
+    def _its_turn(self) -> AbstractContextManager[None]:
+        """Wait until a prediction may take the run's lock; training may at once."""
         if self._predicts_as is None:
-            with self._control.lock:
-                yield
-        else:
-            with self._share.turn(self._predicts_as), self._control.lock:
-                yield
+            return nullcontext()
+        return self._share.turn(self._predicts_as)
 
     @contextmanager
     def _own_errors_end_the_run(self) -> Iterator[None]:

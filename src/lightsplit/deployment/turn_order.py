@@ -36,6 +36,7 @@ class TurnOrder:
         self._logs = logs
         self._every_client_evaluates = every_client_evaluates
         self._queue: AssignmentQueue | None = None
+        self._paced: tuple[Assignment, Pace] | None = None
         self._is_over = False
 
     def begin(self) -> None:
@@ -98,9 +99,15 @@ class TurnOrder:
         return None
 
     def pace(self, assignment: Assignment) -> Pace:
-        """Return where the steps of a turn under way lie in the run."""
-        is_late = assignment is self.late
-        return self._state.pace(assignment.client, assignment.steps, is_counted=is_late)
+        """Return where the steps of a turn under way lie in the run.
+
+        It takes a walk over all clients, so it is worked out once in a turn.
+        """
+        if self._paced is None or self._paced[0] is not assignment:
+            client, is_late = assignment.client, assignment is self.late
+            pace = self._state.pace(client, assignment.steps, is_counted=is_late)
+            self._paced = assignment, pace
+        return self._paced[1]
 
     @property
     def evaluates_next(self) -> bool:

@@ -73,18 +73,14 @@ class WireFormats:
 
     def layout(self, kind: str, plain: Layout) -> Layout:
         """Return the layout of a written code whose own layout is ``plain``."""
+        if self._formats[kind].is_exact:
+            return plain
         first, *rest = (
             written
             for spec in (plain.values, *plain.side)
             for written in self._written(kind, spec)
         )
         return Layout(first, tuple(rest))
-
-    def gradient_layout(
-        self, kind: str, codec: Codec | None, values: TensorSpec
-    ) -> Layout:
-        """Return the layout of the written gradient at a code's ``values``."""
-        return self.layout(kind, _gradient_layout(codec, values))
 
     def write(self, stamp: Stamp, code: Code) -> Code:
         """Return ``code`` as written; it must not belong to an autograd graph."""
@@ -128,10 +124,10 @@ class WireFormats:
         return self.write(stamp, whole)
 
     def read_gradient(
-        self, stamp: Stamp, codec: Codec | None, written: Code, values: TensorSpec
+        self, stamp: Stamp, codec: Codec | None, written: Code, plain: Layout
     ) -> Tensor:
-        """Return the gradient that was written for values of this shape."""
-        code = self.read(stamp, written, _gradient_layout(codec, values))
+        """Return the gradient whose own layout, before writing, is ``plain``."""
+        code = self.read(stamp, written, plain)
         gradient = code.values if codec is None else codec.decode_gradient(code)
         if self._formats[stamp.kind].is_exact:
             return gradient
@@ -155,7 +151,3 @@ def _read(
         return next(rest)
     written = tuple(next(rest) for _ in range(form.tensors))
     return form.read(written, spec.shape, rounding)
-
-
-def _gradient_layout(codec: Codec | None, values: TensorSpec) -> Layout:
-    return Layout(values) if codec is None else codec.gradient_layout(values)

@@ -205,16 +205,16 @@ class Wire:
         self, message: OutputGradient | CodeGradient, values: Tensor | None = None
     ) -> Tensor:
         kind, codec = message.kind, self._codec(message.kind)
-        known = self._plain_layout(kind, message.gradient.shape[0])
-        if values is None and known is not None:
-            spec = known.values
-        else:
-            like = message.gradient if values is None else values
-            spec = TensorSpec(tuple(like.shape))
+        spec = self._values_of(message) if values is None else _spec_of(values)
         plain = Layout(spec) if codec is None else codec.gradient_layout(spec)
         self._check(kind, message.written, plain)
         stamp = Stamp(kind, message.client, message.step)
-        return self.formats.read_gradient(stamp, codec, message.written, spec)
+        return self.formats.read_gradient(stamp, codec, message.written, plain)
+
+    def _values_of(self, message: OutputGradient | CodeGradient) -> TensorSpec:
+        """Return the spec of the values that a gradient is of, as far as it tells."""
+        known = self._plain_layout(message.kind, message.gradient.shape[0])
+        return _spec_of(message.gradient) if known is None else known.values
 
     def _check(self, kind: str, written: Code, plain: Layout) -> None:
         expected = self.formats.layout(kind, plain)
@@ -226,3 +226,8 @@ class Wire:
             f"expected {article} {kind.replace('_', ' ')} of {expected}, "
             f"got {Layout.of(written)}"
         )
+
+
+def _spec_of(tensor: Tensor) -> TensorSpec:
+    """Return the spec of numbers in float32 of the same shape."""
+    return TensorSpec(tuple(tensor.shape))
