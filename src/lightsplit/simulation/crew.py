@@ -10,9 +10,10 @@ resumed.
 
 import multiprocessing
 import signal
+import threading
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any, NamedTuple
@@ -96,7 +97,8 @@ class _Process:
         self._process: SpawnProcess = context.Process(
             target=_work, args=(far, *target), daemon=True
         )
-        self._process.start()
+        with _without_interrupts():
+            self._process.start()
         far.close()
 
     def give(self, what: object) -> None:
@@ -134,6 +136,22 @@ class _Process:
         self._process.close()
 
 
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Let a process that is started ignore Ctrl-C, which the main process handles.
+
+    It inherits that, so it does not stop either while it is still importing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may choose what a signal does
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _reply(told: Mapping[_Process, Sequence[Any]], answer: Answer) -> None:
     """Answer the messages of all workers together, in the order of the owners."""
     requests = [one for messages in told.values() for one in messages]
@@ -146,8 +164,7 @@ def _reply(told: Mapping[_Process, Sequence[Any]], answer: Answer) -> None:
 
 
 def _work(line: Connection, make_worker: MakeWorker, *arguments: Any) -> None:
-    """Work in a process of its own; the main process handles Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Work in a process of its own."""
     torch.set_num_threads(1)  # another number may change the last bits
     try:
         make_worker(line, *arguments).serve()
