@@ -54,9 +54,7 @@ def test_a_run_whose_workers_are_struck_says_so_and_goes_on(
     crew, descendants, tmp_path
 ):
     whole, struck = tmp_path / "whole", tmp_path / "struck"
-    subprocess.run(
-        command(*SETTINGS, "--out", whole), check=True, env=ENVIRONMENT, timeout=300
-    )
+    subprocess.run(command(*SETTINGS, "--out", whole), check=True, env=ENVIRONMENT)
 
     process = start(*SETTINGS, "--out", struck)
     os.kill(crew(process, struck)[1], signal.SIGKILL)
@@ -80,10 +78,7 @@ def test_a_run_whose_workers_are_struck_says_so_and_goes_on(
     assert "Traceback" not in told
 
     subprocess.run(
-        command("--resume", struck, "--workers", 3),
-        check=True,
-        env=ENVIRONMENT,
-        timeout=300,
+        command("--resume", struck, "--workers", 3), check=True, env=ENVIRONMENT
     )
     ours, theirs = ((one / "model.safetensors").read_bytes() for one in (struck, whole))
     assert ours == theirs
