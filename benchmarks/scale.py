@@ -6,6 +6,9 @@
 
     speed   rounds per second with n owners, parallel / turns. An owner's step takes
             ``DELAY_SECONDS`` longer than its computation, as on a slow device.
+    simulation   1,000 owners of one experiment, 50 drawn for each round: what a round
+            takes with and without worker processes, in alternation within one run, and
+            the memory of one more owner (needs Fashion-MNIST, as ``train`` finds it)
     crowd   1,000 owners who wait, 50 in each round: the server's bookkeeping for one
             round without the model, and its memory for one owner
 
@@ -29,6 +32,7 @@ import torch
 from torch import nn
 
 from benchmarks.command import print_measured
+from benchmarks.simulated_owners import Crowd, simulate
 from lightsplit.codecs import CODECS, Code
 from lightsplit.deployment.endpoint import Endpoint, open_line
 from lightsplit.deployment.join_options import JoinOptions
@@ -64,10 +68,17 @@ class Size(NamedTuple):
     rounds: int = 5
     crowd_rounds: int = 50
     connected: int = 200
+    simulated: Crowd = Crowd()
 
 
-QUICK = Size(owners=(1, 2), rounds=2, crowd_rounds=3, connected=3)
-PARTS = ("speed", "crowd")
+QUICK = Size(
+    owners=(1, 2),
+    rounds=2,
+    crowd_rounds=3,
+    connected=3,
+    simulated=Crowd("digits", owners=20, drawn=4, rounds=1),
+)
+PARTS = ("speed", "crowd", "simulation")
 
 
 def measure(
@@ -83,6 +94,8 @@ def measure(
         found["speed"] = [_speeds(owners, size.rounds) for owners in size.owners]
     if "crowd" in parts:
         found["crowd"] = _crowd(size.crowd_rounds, size.connected)
+    if "simulation" in parts:
+        found["simulation"] = simulate(size.simulated)
     return found
 
 

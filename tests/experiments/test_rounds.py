@@ -7,7 +7,7 @@ from lightsplit.experiments import build, from_settings, pieces, run
 from lightsplit.experiments.communication import foresee_traffic
 from lightsplit.results import RunFolder
 from lightsplit.runs import checkpoint_folder
-from lightsplit.runs.rounds import Attendance
+from lightsplit.runs.rounds import Attendance, drawn_owners
 
 SMALL = {
     "rounds": "parallel",
@@ -101,3 +101,50 @@ def test_owners_in_one_process_compute_parallel_rounds_on_the_cpu(monkeypatch):
     monkeypatch.setattr(pieces, "make_client_sides", elsewhere)
     with pytest.raises(ConfigError, match="--device cpu or --rounds turns"):
         build(from_settings(SMALL))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"heads": "shared"},
+        {"heads": "private"},
+        {"rounds": "splitfed-v1", "turn_steps": 2},
+        {"rounds": "splitfed-v2", "turn_steps": 2},
+    ],
+    ids=lambda settings: "-".join(map(str, settings.values())),
+)
+def test_owners_are_drawn_for_each_round_and_their_bytes_foreseen(settings, tmp_path):
+    drawn = {**SMALL, "clients": 6, "owners_per_round": 2, "batch_size": 4, **settings}
+    experiment = from_settings(drawn)
+    record = run(experiment, RunFolder(tmp_path / "drawn"))
+    traffic = foresee_traffic(experiment)
+    assert (record["steps"], record["samples"]) == (traffic.steps, traffic.samples)
+    assert record["bytes"] == traffic.bytes
+    every = from_settings({**drawn, "owners_per_round": None})
+    assert record["rounds"] == build(every).trainer.schedule.rounds_per_epoch * 2
+    assert 3 * record["steps"] == foresee_traffic(every).steps
+
+
+@pytest.mark.slow
+def test_a_run_with_drawn_owners_is_that_of_its_participation_file(tmp_path):
+    drawn = {**SMALL, "clients": 6, "owners_per_round": 2, "batch_size": 4}
+    file = tmp_path / "participation.jsonl"
+    every = set(range(6))
+    lines = [
+        Attendance.full(list(drawn_owners(every, 2, seed=0, number=one))).to_line(one)
+        for one in range(8)
+    ]
+    assert len(set(lines)) > 4
+    file.write_text("\n".join(lines) + "\n")
+    found = []
+    for settings, told in ((drawn, None), ({**drawn, "owners_per_round": None}, file)):
+        folder = RunFolder(tmp_path / f"run {told is None}")
+        run(from_settings(settings), folder, participation=told)
+        found.append((folder.path / "model.safetensors").read_bytes())
+    assert found[0] == found[1]
+
+
+def test_owners_are_drawn_in_rounds_alone():
+    with pytest.raises(ConfigError, match="owners_per_round"):
+        from_settings({**SMALL, "rounds": "turns", "owners_per_round": 2})

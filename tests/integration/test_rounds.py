@@ -38,6 +38,30 @@ def test_rounds_over_a_network_are_those_in_one_process(settings, make_cluster):
 
 
 @pytest.mark.parametrize("heads", ["shared", "private"])
+def test_owners_who_are_drawn_over_a_network_are_those_in_one_process(
+    heads, make_cluster
+):
+    settings = {**LONG, "heads": heads, "owners_per_round": 2}
+    cluster = make_cluster(settings)
+    cluster.ports = dict.fromkeys(NAMES, cluster.start_server())
+    for name in NAMES:
+        cluster.start_client(name)
+    for process in list(cluster.processes.values()):
+        assert process.wait(240) == 0, process.text
+    job = build_job(**settings)
+    list(job.trainer.run())
+    file = cluster.folder / "server" / "participation.jsonl"
+    told = read_participation(file, 3)
+    assert [len(one.done) for one in told] == [2] * 16
+    got = left_behind(cluster)
+    assert_same_state(got.server, job.trainer.server.side.state())
+    newest = told[-1].done if heads == "shared" else range(len(NAMES))
+    for index in newest:
+        assert_same_state(got.clients[index], job.trainer.clients[index].side.state())
+    assert got.client_steps == job.trainer.progress.client_steps
+
+
+@pytest.mark.parametrize("heads", ["shared", "private"])
 def test_kills_of_server_and_owners_in_a_round_lose_nothing_and_repeat_nothing(
     heads, make_cluster
 ):

@@ -56,13 +56,6 @@ MinClients = Annotated[
         help="rounds: owners that are enough for a round to go on; 0: all",
     ),
 ]
-OwnersPerRound = Annotated[
-    int,
-    typer.Option(
-        min=0,
-        help="rounds: the most owners of a round, drawn anew for each; 0: all",
-    ),
-]
 RoundTimeout = Annotated[
     float,
     typer.Option(

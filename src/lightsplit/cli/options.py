@@ -31,6 +31,15 @@ ParticipationFile = Annotated[
         "there; default: everybody in every round",
     ),
 ]
+RoundWorkers = Annotated[
+    int,
+    typer.Option(
+        "--workers",
+        min=0,
+        help="processes that compute the owners of parallel rounds, one thread each; "
+        "their number does not change the results; 0: this process does it",
+    ),
+]
 RecordAsJson = Annotated[
     bool, typer.Option("--json", help="print record.json and nothing else")
 ]

@@ -16,6 +16,7 @@ from lightsplit.cli.options import (
     ParticipationFile,
     RecordAsJson,
     Resume,
+    RoundWorkers,
     RunOut,
     TensorBoard,
     chosen_callbacks,
@@ -40,6 +41,7 @@ def train(  # noqa: PLR0913
     data_dir: DataDir = None,
     checkpoint_every: CheckpointEvery = None,
     participation: ParticipationFile = None,
+    workers: RoundWorkers = 0,
     tensorboard: TensorBoard = False,
     mlflow: MLflow = None,
     json: RecordAsJson = False,
@@ -57,6 +59,9 @@ def train(  # noqa: PLR0913
 
       lightsplit train --dataset fashion-mnist --ratio 32 --projection dct --wcc 0.01
 
+      lightsplit train --clients 1000 --rounds parallel --owners-per-round 50
+      --dataset fashion-mnist --workers 4
+
       lightsplit train --clients 10 --trigger badnets --detector cosine-code
 
       lightsplit train --resume runs/digits-tinycnn-l2-lightsplit-f-8x
@@ -73,6 +78,7 @@ def train(  # noqa: PLR0913
             is_quiet=json,
             callbacks=chosen_callbacks(tensorboard=tensorboard, mlflow=mlflow),
             participation=participation,
+            workers=workers,
         )
     if json:
         console.print_json(record)
@@ -94,6 +100,7 @@ def train_in(  # noqa: PLR0913
     is_quiet: bool = False,
     callbacks: Sequence[Callback] = (),
     participation: Path | None = None,
+    workers: int = 0,
 ) -> dict[str, Any]:
     """Run with a progress bar; exit with code 130 if the user interrupts it."""
     title = f"{experiment.make_task().name} {method(experiment)}"
@@ -107,6 +114,7 @@ def train_in(  # noqa: PLR0913
             started=bar.start,
             callbacks=callbacks,
             participation=participation,
+            workers=workers,
         )
     if record is None:
         console.err.print(

@@ -9,18 +9,21 @@ from torch import Tensor
 
 from lightsplit.backdoors import FeatureSpaceHijacker
 from lightsplit.codecs import Codec, OutputCodec
-from lightsplit.data import Batches, Dataset, label_histogram, partition
+from lightsplit.data import Batches, Dataset, label_histogram
 from lightsplit.errors import ConfigError
 from lightsplit.experiments import pieces
 from lightsplit.experiments.backdoors import make_guard, poisoned
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.cuts import make_cuts
 from lightsplit.experiments.inspection import make_hijacker, make_inspector
+from lightsplit.experiments.round_workers import NO_KEY, make_crew
 from lightsplit.protocol import Contract
 from lightsplit.runs import EVALUATION_BATCH, Scoring
 from lightsplit.runs.rounds import Attendance
 from lightsplit.runtime import Client, ClientSide, WeightAveraging
 from lightsplit.simulation import (
+    Crew,
+    CrewedTrainer,
     Gathering,
     RoundTrainer,
     SharedSide,
@@ -29,9 +32,6 @@ from lightsplit.simulation import (
 )
 from lightsplit.splitting import SplitModel
 from lightsplit.transports import ByteMeter, through
-from lightsplit.transports.sealing import KEY_BYTES, SealingKey
-
-_NO_KEY = SealingKey(bytes(KEY_BYTES))  # in one process there is nobody to hide from
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ def build(
     experiment: Experiment,
     data_dir: Path | None = None,
     participation: Sequence[Attendance] = (),
+    workers: int = 0,
 ) -> Job:
     """Return the job that ``experiment`` describes.
 
@@ -88,11 +89,13 @@ def build(
         experiment: to run.
         data_dir: folder of the datasets.
         participation: who takes part in each round; empty is everybody.
+        workers: processes that compute the owners of a round; 0 is this one alone.
     """
+    crew = make_crew(experiment, data_dir, workers) if workers else None
     dataset = pieces.load_dataset(experiment, data_dir)
     cuts = make_cuts(experiment, pieces.load_parts(experiment))
     parts, codec, output_codec, contract, *_ = cuts
-    indices = split_data(experiment, dataset)
+    indices = pieces.split_data(experiment, dataset)
     batches = [
         pieces.make_batches(experiment, dataset.train, held, client)
         for client, held in enumerate(indices)
@@ -119,7 +122,10 @@ def build(
     if experiment.has_rounds:
         kind = _round_trainer if experiment.is_parallel else _splitfed_trainer
         make_trainer = partial(
-            kind(contract, sides[0], gathering), participation=participation
+            kind(contract, sides[0], gathering, crew),
+            participation=participation,
+            seed=experiment.seed,
+            owners_per_round=experiment.owners.owners_per_round or 0,
         )
     trainer = make_trainer(
         clients,
@@ -157,6 +163,7 @@ def _round_trainer(
     contract: Contract,
     side: ClientSide,
     gathering: Gathering,
+    crew: Crew | None,
 ) -> Callable[..., Trainer]:
     """Return what makes the trainer of parallel rounds."""
     shared = None
@@ -166,29 +173,18 @@ def _round_trainer(
             "--device cpu or --rounds turns; over a network each may use its own GPU"
         )
     if contract.averages_side:
-        shared = SharedSide(side, _NO_KEY, contract.batch_size)
+        shared = SharedSide(side, NO_KEY, contract.batch_size)
+    if crew is not None:
+        return partial(CrewedTrainer, gathering=gathering, shared=shared, crew=crew)
     return partial(RoundTrainer, gathering=gathering, shared=shared)
 
 
 def _splitfed_trainer(
-    contract: Contract, _side: ClientSide, _gathering: Gathering
+    contract: Contract, _side: ClientSide, _gathering: Gathering, _crew: Crew | None
 ) -> Callable[..., Trainer]:
     """Return what makes the trainer of rounds of SplitFed."""
     return partial(
         SplitFedTrainer,
-        averaging=WeightAveraging(_NO_KEY, contract.batch_size),
+        averaging=WeightAveraging(NO_KEY, contract.batch_size),
         has_copies=contract.has_copies,
-        seed=contract.seed,
-    )
-
-
-def split_data(experiment: Experiment, dataset: Dataset) -> list[Tensor]:
-    """Return the indices of the samples that each client holds."""
-    alpha = experiment.owners.alpha
-    skew = None if alpha == "iid" else alpha
-    return partition(
-        dataset.train if skew is None else dataset.train.labels,
-        experiment.owners.clients,
-        alpha=skew,
-        seed=experiment.seed,
     )

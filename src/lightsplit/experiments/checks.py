@@ -226,14 +226,22 @@ def _refuse(what: str, wanted: dict[str, bool]) -> None:
         )
 
 
-def check_absence(
-    experiment: "Experiment", min_clients: int, owners_per_round: int
-) -> None:
-    """Refuse owners who may be absent where every one is needed."""
-    if (min_clients or owners_per_round) and not experiment.has_rounds:
+def _check_drawn(experiment: "Experiment") -> None:
+    """Refuse to draw the owners of a round where each of them has its turn."""
+    if experiment.owners.owners_per_round and not experiment.has_rounds:
         raise ConfigError(
-            "in turns every owner is awaited: --min-clients and --owners-per-round "
-            "need --rounds parallel or splitfed"
+            "in turns every owner has its own: owners_per_round needs rounds parallel "
+            f"or splitfed, got {experiment.owners.rounds} of "
+            f"{experiment.owners.clients} owners"
+        )
+
+
+def check_absence(experiment: "Experiment", min_clients: int) -> None:
+    """Refuse owners who may be absent where every one is needed."""
+    if min_clients and not experiment.has_rounds:
+        raise ConfigError(
+            "in turns every owner is awaited: --min-clients needs --rounds parallel "
+            "or splitfed"
         )
     is_own = experiment.is_splitfed and experiment.training.turn_steps == "epoch"
     if min_clients and is_own:
@@ -275,6 +283,7 @@ CHECKS: "tuple[Callable[[Experiment], None], ...]" = (
     _check_release,
     _check_encrypted,
     _check_rounds,
+    _check_drawn,
     check_protections,
     check_dp,
 )

@@ -10,7 +10,6 @@ from torch import nn
 from lightsplit.data import Batches, Dataset, SampleSet
 from lightsplit.errors import ConfigError, DataError
 from lightsplit.experiments import pieces
-from lightsplit.experiments.build import split_data
 from lightsplit.experiments.config import Experiment
 from lightsplit.runs import EVALUATION_BATCH
 from lightsplit.runs.schedule import Schedule
@@ -125,7 +124,7 @@ class DividedData:
         self._experiment = experiment
         self._all = [
             pieces.make_batches(experiment, dataset.train, held, index, secret=secret)
-            for index, held in enumerate(split_data(experiment, dataset))
+            for index, held in enumerate(pieces.split_data(experiment, dataset))
         ]
         self.train = dataset.train
         self.test = pieces.TestBatches(dataset.test, EVALUATION_BATCH)

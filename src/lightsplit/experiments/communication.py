@@ -11,6 +11,7 @@ stay the same and only hand-offs and framing change. Early stopping is ignored.
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from lightsplit.errors import ConfigError
@@ -34,6 +35,7 @@ from lightsplit.experiments.raw_traffic import raw_step_bytes, raw_total_bytes
 from lightsplit.protocol import STEP_KINDS, Wire
 from lightsplit.protocol.phases import RELEASE
 from lightsplit.runs import EVALUATION_BATCH, Progress
+from lightsplit.runs.rounds import drawn_owners
 from lightsplit.runs.schedule import Turn
 from lightsplit.transports import ByteMeter
 
@@ -139,7 +141,10 @@ def _messages(experiment: Experiment, cuts: Cuts, wire: Wire) -> PlannedMessages
         has_gradients=has_gradients,
         in_every_step=experiment.is_parallel,
         length=share_length(experiment, cuts),
-        owners=experiment.owners.clients,
+        owners=min(
+            experiment.owners.owners_per_round or experiment.owners.clients,
+            experiment.owners.clients,
+        ),
     )
 
 
@@ -204,30 +209,41 @@ def _training_samples(experiment: Experiment, samples: int | None) -> int:
 def _follow(experiment: Experiment, samples: int, test_samples: int) -> _Course:
     """Walk through the schedule of an even partition."""
     every = experiment.training.eval_every or 0
+    most, seed = experiment.owners.owners_per_round, experiment.seed
     batches = _batch_sizes(samples, experiment)
     by_all = pieces.every_client_evaluates(experiment, has_own_data=False)
     schedule = pieces.make_schedule(experiment, batches)
     course, taken = _Course(Counter(), Counter()), [0] * len(batches)
     previous: Turn | None = None
     tested: set[int] = set()
+    place = 0
     for turn in schedule.turns():
         client = turn.client
         if previous is not None and previous.client != client:
             course.changes += previous.trains_server
             course.early_changes += not previous.trains_server
         previous = turn
-        _follow_turn(course, turn, batches[client], taken[client])
-        taken[client] += turn.steps
-        course.turns[_as_wide(client), _as_wide(taken[client] - 1)] += 1
-        course.steps += turn.steps
-        if schedule.is_evaluated(turn, course.steps, every):
+        place += turn.steps
+        drawn = _drawn(most or 0, len(batches), seed, turn.round)
+        if client in drawn:
+            _follow_turn(course, turn, batches[client], taken[client])
+            taken[client] += turn.steps
+            course.turns[_as_wide(client), _as_wide(taken[client] - 1)] += 1
+            course.steps += turn.steps
+        if schedule.is_evaluated(turn, place, every):
             course.fetches += len(batches) if by_all else 0
-            for asked in range(len(batches)) if by_all else [client]:
+            for asked in drawn if by_all else [min(client, max(drawn))]:
                 course.evaluations[_as_wide(asked), _as_wide(taken[asked])] += 1
                 if experiment.sends_once and asked not in tested:
                     tested.add(asked)
                     _follow_test(course, asked, taken[asked], test_samples)
     return course
+
+
+@lru_cache(maxsize=1)  # asked once for each owner of a round
+def _drawn(most: int, clients: int, seed: int, number: int) -> set[int]:
+    """Return the owners of a round."""
+    return drawn_owners(set(range(clients)), most, seed=seed, number=number)
 
 
 def _follow_turn(course: _Course, turn: Turn, sizes: list[int], taken: int) -> None:

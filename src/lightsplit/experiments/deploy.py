@@ -69,7 +69,6 @@ def serve_experiment(  # noqa: PLR0913
     turn_timeout_seconds: float = 0.0,
     checkpoint_every: int = 0,
     min_clients: int = 0,
-    owners_per_round: int = 0,
     round_timeout_seconds: float = 30.0,
     watch: Callable[[Coordinator, int], bool] = lambda _run, _port: True,
     callbacks: Sequence[Callback] = (),
@@ -78,7 +77,7 @@ def serve_experiment(  # noqa: PLR0913
 
     ``callbacks`` are told every evaluation, for the first time when clients can come.
     """
-    check_absence(experiment, min_clients, owners_per_round)
+    check_absence(experiment, min_clients)
     cuts = make_cuts(experiment, pieces.load_parts(experiment))
     server = pieces.make_server(experiment, cuts)
     plan = RunPlan(
@@ -94,7 +93,7 @@ def serve_experiment(  # noqa: PLR0913
         step_timeout_seconds=step_timeout_seconds,
         turn_timeout_seconds=turn_timeout_seconds,
         min_clients=min_clients,
-        owners_per_round=owners_per_round,
+        owners_per_round=experiment.owners.owners_per_round or 0,
         round_timeout_seconds=round_timeout_seconds,
         every_client_evaluates=pieces.every_client_evaluates(
             experiment, has_own_data=True

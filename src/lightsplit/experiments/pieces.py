@@ -22,6 +22,7 @@ from lightsplit.data import (
     Dataset,
     SampleSet,
     as_dataset,
+    partition,
     pooled_halves,
 )
 from lightsplit.errors import ConfigError, DataError
@@ -95,6 +96,18 @@ def load_dataset(experiment: Experiment, data_dir: Path | None = None) -> Datase
     if experiment.task.test_limit:
         test = test.limit(experiment.task.test_limit, seed)
     return Dataset(whole.name, train, test, whole.classes)
+
+
+def split_data(experiment: Experiment, dataset: Dataset) -> list[Tensor]:
+    """Return the indices of the samples that each client holds."""
+    alpha = experiment.owners.alpha
+    skew = None if alpha == "iid" else alpha
+    return partition(
+        dataset.train if skew is None else dataset.train.labels,
+        experiment.owners.clients,
+        alpha=skew,
+        seed=experiment.seed,
+    )
 
 
 def load_parts(

@@ -33,6 +33,7 @@ def run(  # noqa: PLR0913
     started: Callable[[Job], None] = lambda _job: None,
     callbacks: Sequence[Callback] = (),
     participation: Path | None = None,
+    workers: int = 0,
 ) -> dict[str, Any] | None:
     """Train, write all results to ``folder`` and return the record.
 
@@ -42,14 +43,16 @@ def run(  # noqa: PLR0913
 
     Checkpoints are ``checkpoint_every`` steps apart (0: at each evaluation), and there
     is always one at the end. ``callbacks`` get every line of metrics.jsonl.
-    ``participation`` names those who take part in each round.
+    ``participation`` names those who take part in each round. So many ``workers``
+    compute the owners of parallel rounds, beside this process.
     """
     if experiment.server.encrypted:
         raise ConfigError(
             "training is not encrypted: a step needs gradients, which need products of "
             "encrypted numbers; --encrypted is for serve, join and predict"
         )
-    job = build(experiment, data_dir, _attendance(experiment, participation))
+    attendance = _attendance(experiment, participation)
+    job = build(experiment, data_dir, attendance, workers)
     if checkpoint_folder.exists(folder.checkpoint):
         _check_can_go_on(experiment)
         checkpoint.load(folder.checkpoint, job.trainer, job.contract.digest)

@@ -224,6 +224,12 @@ class OwnersTable(Table):
         "its own, then all weights are averaged; splitfed-v2: one backbone, owners in "
         "random order, head and tail are averaged after each round",
     )
+    owners_per_round: AtLeastOne | None = Field(
+        None,
+        description="rounds: the most owners of a round, drawn anew for each from the "
+        "run's seed; an epoch has as many rounds as all owners need; default: all "
+        "who are there",
+    )
     evaluate: Literal["one", "every"] | None = Field(
         None,
         description="who tests a shared model when an evaluation is due: every owner, "

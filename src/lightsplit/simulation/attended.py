@@ -1,34 +1,41 @@
 """Rounds of owners in one process: who takes part, and what a round counts.
 
-``participation`` names those who take part and how far each comes; without it everybody
-is there to the end. So a run over a network can be repeated here.
+``participation`` names those who take part and how far each comes. So a run over a
+network can be repeated here. Without it everybody is there to the end, or those who are
+drawn for the round.
 """
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lightsplit.runs.rounds import Attendance, Round, rounds
+from lightsplit.runs.rounds import Attendance, Round, drawn_owners, rounds
 from lightsplit.runs.schedule import Turn
 from lightsplit.runtime import Client, TurnReport
 from lightsplit.simulation.trainer import Trainer
 
 
 class AttendedTrainer(Trainer):
-    """Trains round by round; its arguments are those of Trainer and one more.
+    """Trains round by round; its arguments are those of Trainer and these.
 
     Args:
-        participation: who takes part in each round; empty is everybody in all rounds.
+        participation: who takes part in each round; empty is everybody who is drawn.
+        seed: of the run.
+        owners_per_round: how many are drawn for a round; 0 is all.
     """
 
     def __init__(
         self,
         *arguments: Any,
         participation: Sequence[Attendance] = (),
+        seed: int = 0,
+        owners_per_round: int = 0,
         **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
         self._participation = participation
+        self._seed = seed
+        self._owners_per_round = owners_per_round
         self._round: Round | None = None
         self._present: list[int] = []
 
@@ -83,9 +90,12 @@ class AttendedTrainer(Trainer):
         return whole
 
     def _attendance(self) -> Attendance:
-        if not self._participation:
-            return Attendance.full(range(len(self.clients)))
-        return self._participation[self._next_round]
+        number = self._next_round
+        if self._participation:
+            return self._participation[number]
+        able, most = set(range(len(self.clients))), self._owners_per_round
+        drawn = drawn_owners(able, most, seed=self._seed, number=number)
+        return Attendance.full(list(drawn))
 
     def _hand_on(self, client: int) -> None:
         """Do nothing: no side travels."""

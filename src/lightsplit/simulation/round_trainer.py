@@ -65,23 +65,33 @@ class RoundTrainer(AttendedTrainer):
     def _take_round(
         self, round_: Round, attendance: Attendance
     ) -> Mapping[int, TurnReport]:
-        if self._shared is not None:
-            self._shared.begin_round(round_.number)
-        kept = self._sides_to_keep(attendance)
         pace = round_pace(self.state, round_)
         self.server.pace = pace._replace(first_step=round_.number)
+        reports = self._let_work(round_.number, pace, attendance)
+        self.server.settle()
+        return reports
+
+    def _let_work(
+        self, number: int, pace: Pace, attendance: Attendance
+    ) -> Mapping[int, TurnReport]:
+        """Let the owners of a round work; return the reports of those who stayed."""
+        if self._shared is not None:
+            self._shared.begin_round(number)
+        kept = self._sides_to_keep(attendance)
         for index in attendance.codes:
-            steps = self.progress.client_steps[index]
-            self.clients[index].pace = pace._replace(first_step=steps)
+            self.clients[index].pace = self._own(pace, index)
         reports = self._gathering.run(
             {index: self._work(self.clients[index]) for index in attendance.codes},
-            lambda requests: self._answer(round_.number, requests, attendance),
+            lambda requests: self._answer(number, requests, attendance),
             self._shared,
         )
-        self.server.settle()
         for index, state in kept.items():
             self.clients[index].side.load(state)
         return reports
+
+    def _own(self, pace: Pace, index: int) -> Pace:
+        """Return the pace of a round by an owner's own count of steps."""
+        return pace._replace(first_step=self.progress.client_steps[index])
 
     def _sides_to_keep(self, attendance: Attendance) -> dict[int, State]:
         """Return the private sides of owners who will not hand the round in."""

@@ -6,6 +6,8 @@ whenever another owner goes on, and the first owner that gets the round's sum ma
 update for all. So a further owner costs no memory.
 """
 
+from collections.abc import Sequence
+
 from torch import Tensor
 
 from lightsplit.protocol import Total
@@ -49,6 +51,17 @@ class SharedSide(Averaging):
         self._is_updated = True
         return super().apply(side, total)
 
+    def take(self, buffers: Sequence[Tensor], total: Total) -> None:
+        """Take over a round of owners who had copies of the side.
+
+        Args:
+            buffers: what the batch of the first owner made of the statistics.
+            total: the round's sum.
+        """
+        self.begin(self._side)
+        self._put(buffers)
+        self.apply(self._side, total)
+
     def enter(self, seat: Seat) -> None:
         """Put an owner's gradients and statistics in place."""
         if self._is_updated:
@@ -66,6 +79,6 @@ class SharedSide(Averaging):
         seat.buffers = [buffer.clone() for buffer in self._side.buffers]
         self._put(self._first)
 
-    def _put(self, buffers: list[Tensor]) -> None:
+    def _put(self, buffers: Sequence[Tensor]) -> None:
         for buffer, value in zip(self._side.buffers, buffers, strict=True):
             buffer.data.copy_(value)  # a graph that is still open may hold the buffer

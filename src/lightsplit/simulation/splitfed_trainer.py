@@ -34,7 +34,6 @@ class SplitFedTrainer(AttendedTrainer):
     Args:
         averaging: of the side that all owners hold.
         has_copies: whether every owner has a backbone of its own in a round (v1).
-        seed: of the run.
     """
 
     def __init__(
@@ -42,13 +41,11 @@ class SplitFedTrainer(AttendedTrainer):
         *arguments: Any,
         averaging: WeightAveraging,
         has_copies: bool,
-        seed: int,
         **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
         self._averaging = averaging
         self._has_copies = has_copies
-        self._seed = seed
 
     def _take_round(
         self, round_: Round, attendance: Attendance
