@@ -133,7 +133,10 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch):
 
 def test_a_prior_is_a_density_and_its_bits_are_its_logarithm():
     prior = FactorisedPrior(2)
-    shares = prior.shares(200)
+    few, shares = prior.shares(3), prior.shares(200)
+    torch.testing.assert_close(few[:, 1:-1], shares[:, 198:203])
+    torch.testing.assert_close(few[:, 0], shares[:, :198].sum(dim=1))
+    torch.testing.assert_close(few.sum(dim=1), torch.ones(2))
     torch.testing.assert_close(shares.sum(dim=1), torch.ones(2), atol=1e-3, rtol=0)
     code = torch.tensor([[[3.0, -1.0], [0.0, 7.0]]])
     expected = -(

@@ -54,7 +54,8 @@ def test_more_passes_repeat_the_head_better(distilled):
 
 
 def test_dear_bits_make_short_codes(distilled):
-    cheap, dear = distilled(), distilled(rate_weight=20.0)
+    cheap = distilled(rate_weight=1e-3, epochs=15)
+    dear = distilled(rate_weight=50.0, epochs=15)
     assert dear.sample_bytes < cheap.sample_bytes
     assert dear.error > cheap.error
 

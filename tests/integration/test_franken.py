@@ -11,7 +11,7 @@ from lightsplit.results import tensors
 from lightsplit.simulation import checkpoint
 
 SMALL = {"train_limit": 144, "test_limit": 8, "epochs": 1}  # three batches of each
-CUT = (16, 4, 4)  # of the model for digits
+CUT = (16, 4, 4)  # channels as in the model for digits; weights fit any size
 
 
 def write(path, seed=0):

@@ -66,6 +66,7 @@ class Franken(Codec):
     name = "franken"
     needs_map = True
     is_trained_before = True
+    encoder: "DistilledEncoder"
     facts = PartFacts(
         source="Furutanpey, Raith, Dustdar, TMC 2024 (FrankenSplit)",
         assumes="a head trained on public data, an activation (C, H, W)",
@@ -196,6 +197,13 @@ class DistilledEncoder(Encoder):
         check_rows(activation, self.shape)
         latent: Tensor = self.layers(activation)
         return _SCALE * latent.flatten(1)
+
+    @torch.no_grad()
+    def spread(self, activation: Tensor, deviation: float) -> None:
+        """Scale the last layer, so that latents of a batch deviate so much."""
+        factor = deviation / self.latent(activation).std().clamp(min=1e-6)
+        for parameter in self.layers[-1].parameters():
+            parameter.mul_(factor)
 
 
 class DistilledDecoder(Decoder):

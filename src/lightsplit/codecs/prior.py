@@ -25,7 +25,7 @@ class FactorisedPrior(nn.Module):
         spread: of the first densities, about the standard deviation of the code.
     """
 
-    def __init__(self, channels: int, spread: float = 10.0) -> None:
+    def __init__(self, channels: int, spread: float = 4.0) -> None:
         super().__init__()
         means = torch.linspace(-spread, spread, _COMPONENTS)
         first = math.log(math.expm1(spread / 2))
@@ -38,11 +38,17 @@ class FactorisedPrior(nn.Module):
         return -self._likelihood(code).clamp(min=_LEAST).log2().sum(dim=(1, 2))
 
     def shares(self, reach: int) -> Tensor:
-        """Return the likelihood of each level from −reach to reach, (C, levels)."""
-        levels = torch.arange(-reach, reach + 1, dtype=torch.float32)
+        """Return the likelihood of each level from −reach to reach, (C, levels).
+
+        The first and the last level stand for all that lies beyond them too.
+        """
+        between = torch.arange(-reach, reach, dtype=torch.float32) + 0.5
         with torch.no_grad():
-            every = levels.to(self.means.device).repeat(1, len(self.means), 1)
-            return self._likelihood(every).squeeze(0).clamp(min=_LEAST)
+            every = between.to(self.means.device).repeat(1, len(self.means), 1)
+            below = self._cumulated(every).squeeze(0)
+            ends = below.new_zeros(len(below), 1)
+            whole = torch.cat([ends, below, ends + 1], dim=1)
+            return whole.diff(dim=1).clamp(min=_LEAST)
 
     def _likelihood(self, code: Tensor) -> Tensor:
         return self._cumulated(code + 0.5) - self._cumulated(code - 0.5)

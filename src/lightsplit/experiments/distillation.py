@@ -36,6 +36,7 @@ from lightsplit.results.settings import merge
 
 _BATCH, _RATE = 16, 1e-3  # as published
 _PRIOR_RATE = 1e-2  # its few numbers must keep up with the code
+_FIRST_DEVIATION = 4.0  # of the latents: several levels, far from the last one
 _LAST_RATE = 0.6105**5  # share of the rate at the end; published for five epochs
 _CHUNK = 500
 OnEpoch = Callable[[int, float, float], None]
@@ -99,6 +100,7 @@ def distil(
         prior = FactorisedPrior(recipe.channels).to(device)
         codec.encoder.to(device)
         codec.decoder.to(device)
+        codec.encoder.spread(next(head.in_order(data.train)), _FIRST_DEVIATION)
         _train(codec, prior, head, data.train, recipe, on_epoch)
     codec.use_frequencies(whole_frequencies(prior.shares(REACH).cpu()))
     return Distilled(codec, *_measure(codec, head, data.test))
@@ -149,7 +151,7 @@ def _train(
     on_epoch: OnEpoch | None,
 ) -> None:
     ends = nn.ModuleList([codec.encoder, codec.decoder])
-    groups = [
+    groups: list[dict[str, Any]] = [
         {"params": list(ends.parameters())},
         {"params": list(prior.parameters()), "lr": _PRIOR_RATE},
     ]
@@ -179,7 +181,7 @@ def _terms(
     noisy = latent + torch.rand_like(latent) - 0.5
     lifted = codec.decoder(Code(noisy))
     error = (lifted - activation).square().flatten(1).sum(dim=1)
-    return error, prior.bits(noisy.unflatten(1, (codec.code_shape[0], -1)))
+    return error, prior.bits(noisy.view(len(noisy), codec.code_shape[0], -1))
 
 
 def _measure(codec: Franken, head: _Head, samples: SampleSet) -> tuple[float, float]:
