@@ -11,6 +11,7 @@
     lightsplit[ray]            sweeps on a Ray cluster
     lightsplit[devices]        a backbone on several accelerators
     lightsplit[he]             predictions on encrypted codes
+    lightsplit[entropy]        codes of learned lengths, as in codec franken
     lightsplit[metrics]        metrics of a server for Prometheus
     lightsplit[tensorboard]    figures of a run for TensorBoard
     lightsplit[mlflow]         settings and figures of a run for MLflow
@@ -43,6 +44,7 @@ EXTRAS = {
     "ray": {"ray": "Ray"},
     "devices": {"accelerate": "accelerate"},
     "he": {"tenseal": "TenSEAL"},
+    "entropy": {"constriction": "constriction"},
     "metrics": {"prometheus_client": "prometheus-client"},
     "tensorboard": {"tensorboard": "TensorBoard"},
     "mlflow": {

@@ -15,6 +15,7 @@ SHAPE = (8, 4, 3)
 OPTIONS = {
     "bottlenet": {"ratio": 4},
     "c3": {"ratio": 4},
+    "franken": {"channels": 6, "hidden": 5},
     "fsq": {"values": 6, "levels": 5, "hidden": 7},
     "learned-1x1": {"ratio": 4},
     "lightsplit-b": {"bits": 12, "hidden": 7},

@@ -9,7 +9,7 @@ from lightsplit.errors import ConfigError
 
 @pytest.mark.parametrize("heads", ["shared", "private"])
 @pytest.mark.parametrize("topology", ["u", "vanilla"])
-@pytest.mark.parametrize("codec", CODECS.names())
+@pytest.mark.parametrize("codec", [n for n in CODECS.names() if n != "franken"])
 def test_every_codec_trains_in_every_arrangement(make_job, codec, topology, heads):
     if (codec, topology) == ("none", "vanilla"):
         pytest.skip("refused")

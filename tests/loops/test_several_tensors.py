@@ -9,7 +9,7 @@ from torch import nn
 from lightsplit.codecs import CODECS
 from lightsplit.errors import ConfigError
 
-OF_ONE_MAP = ("bottlenet", "learned-1x1")
+OF_ONE_MAP = ("bottlenet", "franken", "learned-1x1")
 NOT_HERE = (*OF_ONE_MAP, "none", "mask-sparse")  # the last needs to be told of signs
 CARRYING = [name for name in CODECS.names() if name not in NOT_HERE]
 

@@ -16,8 +16,9 @@ INPUTS, LABELS = torch.rand(SAMPLES, 2, 4, 4), torch.arange(SAMPLES) % CLASSES
 SGD = partial(torch.optim.SGD, lr=0.1)
 
 
+# none sends nothing, and the bytes of franken follow from no shape.
 every_codec = pytest.mark.parametrize(
-    "name", [name for name in CODECS.names() if name != "none"]
+    "name", [name for name in CODECS.names() if name not in ("none", "franken")]
 )
 
 

@@ -11,6 +11,7 @@ from lightsplit.cli.audit import audit_run
 from lightsplit.cli.compare import compare
 from lightsplit.cli.cost import cost
 from lightsplit.cli.demo import demo
+from lightsplit.cli.distil import distil_codec
 from lightsplit.cli.export import export
 from lightsplit.cli.join import join
 from lightsplit.cli.keys import keys
@@ -72,6 +73,7 @@ app.command("join")(join)
 app.command("predict")(predict)
 app.add_typer(certs_group.app, name="certs")
 app.command("export")(export)
+app.command("distil")(distil_codec)
 app.command("keys")(keys)
 
 

@@ -59,8 +59,9 @@ def cost(
 ) -> None:
     """Show the bytes and operations of an experiment, computed from shapes alone.
 
-    Nothing is trained and no data is needed; a run counts exactly these bytes. Without
-    a codec in the options, the usual codecs are compared.
+    Nothing is trained and no data is needed; a run counts exactly these bytes, or fewer
+    where codes are as long as their content takes, which is said. Without a codec in
+    the options, the usual codecs are compared.
 
     [bold]Examples[/]
 
@@ -94,6 +95,12 @@ def cost(
         soft_wrap=True,
     )
     for run, traffic, _ in rows:
+        if not traffic.is_exact:
+            console.out.print(
+                f"{method(run)}: its codes are as long as their content takes; bytes "
+                "here are the most, and a run counts what it sends",
+                soft_wrap=True,
+            )
         if promise := dp_text(traffic.certificate):
             console.out.print(f"{method(run)}: {promise}", soft_wrap=True)
         if dominated := hand_offs.note(traffic.bytes):

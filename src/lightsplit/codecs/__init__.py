@@ -20,6 +20,7 @@ from lightsplit.codecs.base import (
 from lightsplit.codecs.bottlenet import BottleNet
 from lightsplit.codecs.c3 import CircularConvolution
 from lightsplit.codecs.few_bits import FewBits, RoundingEncoder
+from lightsplit.codecs.franken import Franken
 from lightsplit.codecs.fsq import FiniteScalarQuantisation
 from lightsplit.codecs.learned_1x1 import Learned1x1
 from lightsplit.codecs.lightsplit_b import LightSplitB
@@ -47,6 +48,7 @@ __all__ = [
     "Encoder",
     "FewBits",
     "FiniteScalarQuantisation",
+    "Franken",
     "Layout",
     "Learned1x1",
     "LightSplitB",

@@ -32,10 +32,17 @@ class Code(NamedTuple):
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """The shape and type of a tensor before it exists."""
+    """The shape and type of a tensor before it exists.
+
+    Attributes:
+        shape: all sizes.
+        dtype: of its elements.
+        is_most: whether the first size is the largest one that the tensor may have.
+    """
 
     shape: tuple[int, ...]
     dtype: torch.dtype = torch.float32
+    is_most: bool = False
 
     @property
     def elements(self) -> int:
@@ -48,19 +55,37 @@ class TensorSpec:
         return self.elements * self.dtype.itemsize
 
     def __str__(self) -> str:
-        return f"{str(self.dtype).removeprefix('torch.')} {self.shape}"
+        up_to = "up to " if self.is_most else ""
+        return f"{up_to}{str(self.dtype).removeprefix('torch.')} {self.shape}"
 
     def fits(self, tensor: Tensor) -> bool:
         """Return whether ``tensor`` has this shape and type."""
-        return tensor.shape == self.shape and tensor.dtype == self.dtype
+        return self.allows(TensorSpec(tuple(tensor.shape), tensor.dtype))
+
+    def allows(self, claimed: "TensorSpec") -> bool:
+        """Return whether a tensor of the ``claimed`` shape and type would fit."""
+        if not self.is_most or not claimed.shape:
+            return claimed == self
+        is_short = 1 <= claimed.shape[0] <= self.shape[0]
+        same = (claimed.shape[1:], claimed.dtype) == (self.shape[1:], self.dtype)
+        return is_short and same
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Shapes and types of a code, known before any tensor is made."""
+    """Shapes and types of a code, known before any tensor is made.
+
+    The shape of the values is exact. Where a side tensor is as long as its content
+    takes, its longest form stands here, and bytes are an upper bound.
+    """
 
     values: TensorSpec
     side: tuple[TensorSpec, ...] = ()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all sizes, and so the bytes, are exact."""
+        return not any(spec.is_most for spec in self.side)
 
     @property
     def side_bytes(self) -> int:
@@ -91,9 +116,13 @@ class Layout:
 
     def fits(self, code: Code) -> bool:
         """Return whether ``code`` has this layout."""
-        if not self.values.fits(code.values) or len(self.side) != len(code.side):
+        return self.allows(Layout.of(code))
+
+    def allows(self, claimed: "Layout") -> bool:
+        """Return whether a code of the ``claimed`` layout would fit."""
+        if self.values != claimed.values or len(self.side) != len(claimed.side):
             return False
-        return all(map(TensorSpec.fits, self.side, code.side))
+        return all(map(TensorSpec.allows, self.side, claimed.side))
 
     def check(self, code: Code) -> None:
         """Raise CodecError unless ``code`` has this layout."""
@@ -138,9 +167,11 @@ class Codec:
         shape: shape of one activation, without the batch.
         code_size: differentiable values per sample.
         has_trained_lift: whether the server learns how to lift a code back.
-        packed_bits: bits per sample of a code that the codec packs itself; 0 where the
-            wire format writes its numbers.
+        packed_bits: bits per sample of a code that the codec packs itself, at most; 0
+            where the wire format writes its numbers.
         is_sent: whether codes are sent at all.
+        is_trained_before: whether a run leaves the codec as it was trained before, so
+            that no gradient comes back to it.
         needs_map: whether it codes one feature map (C, H, W), and so no several tensors
             that were joined to a row of numbers.
         fingerprint: SHA-256 of everything drawn from a seed, empty if nothing is drawn;
@@ -154,6 +185,7 @@ class Codec:
     fingerprint: str = ""
     packed_bits: int = 0
     is_sent: ClassVar[bool] = True
+    is_trained_before: ClassVar[bool] = False
     needs_map: ClassVar[bool] = False
     has_trained_lift: bool = False
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lightsplit.backdoors import TRIGGERS, check_company
+from lightsplit.codecs import CODECS
 from lightsplit.errors import ConfigError
 from lightsplit.experiments.label_protections import check_protections
 from lightsplit.experiments.private_codes import check_dp
@@ -121,6 +122,28 @@ def _check_gradients(experiment: "Experiment") -> None:
     if others or experiment.server.hijack:
         names = ", ".join(others) or "hijack"
         raise ConfigError(f"gradients none leaves nothing to watch: drop {names}")
+
+
+def _check_trained_before(experiment: "Experiment") -> None:
+    """Refuse a codec without its training, and what would train it in the run."""
+    name = experiment.codec.name
+    if not getattr(CODECS.get(name), "is_trained_before", False):
+        return
+    if not experiment.codec.options.get("trained"):
+        raise ConfigError(
+            f"codec {name} is trained before the run: give trained=FILE, which "
+            "lightsplit distil writes"
+        )
+    if experiment.split.gradients == "all":
+        raise ConfigError(
+            f"no gradient comes back to codec {name}, which is trained before the run: "
+            "gradients must be none, got all"
+        )
+    if experiment.sends_once:
+        raise ConfigError(
+            f"codec {name} was trained for a head that stays as it is, and codes that "
+            "are sent once begin with local epochs: drop release"
+        )
 
 
 def _check_release(experiment: "Experiment") -> None:
@@ -280,6 +303,7 @@ CHECKS: "tuple[Callable[[Experiment], None], ...]" = (
     _check_inspectors,
     _check_silence,
     _check_gradients,
+    _check_trained_before,
     _check_release,
     _check_encrypted,
     _check_rounds,

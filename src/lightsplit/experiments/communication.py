@@ -4,6 +4,7 @@
 
 The messages are real messages whose tensors have a shape and no memory (torch's
 ``meta`` device). The meter of a run counts them, so forecast and run agree to the byte.
+Codes that are as long as their content takes are foreseen at their longest.
 Samples are distributed evenly, as in an IID partition; with skewed labels the payloads
 stay the same and only hand-offs and framing change. Early stopping is ignored.
 """
@@ -53,6 +54,7 @@ class Traffic:
         raw_total_bytes: bytes of the whole run with raw activations, outputs and heads.
         code_bits: bits of one sample's code as it travels.
         certificate: what can be said of the codes without an attack.
+        is_exact: whether a run counts exactly these bytes, and not at most these.
     """
 
     activation_size: int
@@ -65,6 +67,7 @@ class Traffic:
     raw_total_bytes: float
     code_bits: int
     certificate: dict[str, Any]
+    is_exact: bool = True
 
     @property
     def step_bytes(self) -> int:
@@ -126,6 +129,7 @@ def foresee_traffic(
         raw_total_bytes=raw_total_bytes(experiment, counts, raw_steps),
         code_bits=code_bits(wire),
         certificate=promised(experiment, wire),
+        is_exact=not codec.is_sent or wire.layout("code", 1).is_exact,
     )
 
 

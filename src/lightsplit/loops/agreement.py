@@ -106,6 +106,11 @@ def agree(  # noqa: PLR0913
     options = dict(codec_options or {})
     refuse_joined(codec, parts.sent)
     made = _make_codec(codec, shapes.activation, options, seed)
+    if made.is_trained_before:
+        raise ConfigError(
+            f"no gradient comes back to codec {codec}, which is trained before a run, "
+            "and a loop of your own sends gradients: choose another codec"
+        )
     if crossing.has_tokens and not made.is_sample_wise:
         raise ConfigError(f"{codec} works on whole batches, and tokens come one by one")
     formats = WireFormats(wire, seed=seeding.derive(seed))

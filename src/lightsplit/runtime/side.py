@@ -176,7 +176,8 @@ class ClientSide(Side):
         objectives: terms that the client adds to its loss.
         local_tail: ends the client's model where it trains alone, before codes are
             sent once.
-        freeze: whether head and tail stay as they are, running statistics included.
+        freeze: whether head and tail stay as they are, running statistics included. A
+            head that a codec was trained for before stays in any case.
     """
 
     def __init__(  # noqa: PLR0913
@@ -191,7 +192,9 @@ class ClientSide(Side):
         local_tail: nn.Module | None = None,
         freeze: bool = False,
     ) -> None:
-        self._frozen = [head, *([] if tail is None else [tail])] if freeze else []
+        ends = [head] if tail is None else [head, tail]
+        for_this_head = [head] if codec.is_trained_before else []
+        self._frozen = ends if freeze else for_this_head
         for module in self._frozen:
             module.requires_grad_(False)
         modules: dict[str, nn.Module] = {"head": head, "encoder": codec.encoder}

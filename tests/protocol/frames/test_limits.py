@@ -99,7 +99,7 @@ def test_every_codec_meets_the_expectation_of_its_own_layout(name, make_contract
     message = CodeMessage(0, 0, codec.pack(codec.encoder(torch.rand(8, 4, 4, 4))))
     expectation = Expectation(make_contract(), codec.packed_layout)
     assert refusal(message, expectation) is None
-    wrong = CodeMessage(0, 0, Code(message.code.values[..., :-1], message.code.side))
+    wrong = CodeMessage(0, 0, Code(message.code.values[..., None], message.code.side))
     assert refusal(wrong, expectation) == "wrong-shape"
 
 

@@ -9,7 +9,7 @@ Both are asked with the layout that a message claims, before memory is taken for
 from collections.abc import Callable
 from typing import Protocol
 
-from lightsplit.codecs.base import Layout
+from lightsplit.codecs.base import Layout, TensorSpec
 from lightsplit.errors import CodecError, ConfigError
 
 LayoutOf = Callable[[int], Layout]
@@ -37,28 +37,34 @@ class Enumerated:
     """Every layout from 1 to ``largest`` samples."""
 
     def __init__(self, layout: LayoutOf, largest: int) -> None:
-        self._known: dict[Layout, set[int]] = {}
+        self._known: dict[TensorSpec, list[tuple[int, Layout]]] = {}  # by values
         for size in range(1, largest + 1):
             try:
-                self._known.setdefault(layout(size), set()).add(size)
+                known = layout(size)
             except CodecError:  # a codec may need, say, an even number of samples
                 continue
+            self._known.setdefault(known.values, []).append((size, known))
         if not self._known:
             raise ConfigError(f"the codec takes no batch of 1 to {largest} samples")
 
     def sizes(self, claimed: Layout, bound: int) -> list[int]:
         """Return the numbers of samples up to ``bound`` that give this layout."""
-        return [size for size in self._known.get(claimed, ()) if size <= bound]
+        known = self._known.get(claimed.values, ())
+        return [
+            size for size, legal in known if size <= bound and legal.allows(claimed)
+        ]
 
     @property
     def first(self) -> Layout:
         """The layout of the smallest batch."""
-        return next(iter(self._known))
+        ((_, layout), *_) = next(iter(self._known.values()))
+        return layout
 
     @property
     def most_bytes(self) -> int:
         """The bytes of the longest layout."""
-        return max(layout.code_bytes for layout in self._known)
+        every = (layout for known in self._known.values() for _, layout in known)
+        return max(layout.code_bytes for layout in every)
 
 
 class ByRows:
@@ -71,7 +77,7 @@ class ByRows:
     def sizes(self, claimed: Layout, bound: int) -> list[int]:
         """Return the number of rows, if this layout has at most ``bound``."""
         rows = claimed.values.shape[0] if claimed.values.shape else 0
-        fits = 1 <= rows <= bound and self._layout(rows) == claimed
+        fits = 1 <= rows <= bound and self._layout(rows).allows(claimed)
         return [rows] if fits else []
 
     @property
