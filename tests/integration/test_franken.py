@@ -1,5 +1,7 @@
 """A codec from a file, whose messages have no length of their own, keeps every law."""
 
+import shutil
+
 import pytest
 import torch
 from lab.runs import Network, assert_same_weights, reference
@@ -45,6 +47,17 @@ def test_ends_with_different_files_do_not_begin(own, tmp_path):
     ours = build(from_settings({k: own[k] for k in ("codec", "trained", "gradients")}))
     with pytest.raises(LightSplitError, match="fingerprint"):
         ours.contract.check_same(other.contract)
+
+
+def test_each_end_has_the_file_where_it_likes(own, tmp_path):
+    copy = tmp_path / "elsewhere" / "copy.safetensors"
+    copy.parent.mkdir()
+    shutil.copy(own["trained"], copy)
+    here, there = (
+        build(from_settings(own | {"trained": str(path)}))
+        for path in (own["trained"], copy)
+    )
+    here.contract.check_same(there.contract)
 
 
 def run_to(settings, stop=None, resumed=None):

@@ -172,6 +172,8 @@ class Codec:
         is_sent: whether codes are sent at all.
         is_trained_before: whether a run leaves the codec as it was trained before, so
             that no gradient comes back to it.
+        files: options that name a file. Each end has it where it likes: the fingerprint
+            says what is in it.
         needs_map: whether it codes one feature map (C, H, W), and so no several tensors
             that were joined to a row of numbers.
         fingerprint: SHA-256 of everything drawn from a seed, empty if nothing is drawn;
@@ -186,6 +188,7 @@ class Codec:
     packed_bits: int = 0
     is_sent: ClassVar[bool] = True
     is_trained_before: ClassVar[bool] = False
+    files: ClassVar[frozenset[str]] = frozenset()
     needs_map: ClassVar[bool] = False
     has_trained_lift: bool = False
 

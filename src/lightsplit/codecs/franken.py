@@ -66,6 +66,7 @@ class Franken(Codec):
     name = "franken"
     needs_map = True
     is_trained_before = True
+    files = frozenset({"trained"})
     encoder: "DistilledEncoder"
     facts = PartFacts(
         source="Furutanpey, Raith, Dustdar, TMC 2024 (FrankenSplit)",

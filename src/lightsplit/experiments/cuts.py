@@ -211,7 +211,11 @@ def _make_contract(
         codec=experiment.codec.name,
         codec_options={
             "seed": run_projection(experiment.seed),
-            **experiment.codec.options,
+            **{
+                k: v
+                for k, v in experiment.codec.options.items()
+                if k not in codec.files
+            },
         },
         code_size=codec.code_size,
         fingerprint=codec.fingerprint,
