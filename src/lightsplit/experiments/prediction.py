@@ -174,7 +174,8 @@ def _samples(
     if not own_data.is_dir():
         raise MissingDataError(f"there is no folder {own_data} to predict on")
     with one_line_errors(f"the new data of {task.name} cannot be loaded", DataError):
-        return Unlabelled(task.new_data(own_data))
+        found = task.new_data(own_data)
+    return load_own(experiment, own_data).test if found is None else Unlabelled(found)
 
 
 class Unlabelled:
