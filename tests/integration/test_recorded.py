@@ -90,6 +90,9 @@ def test_two_owners_record_and_audit_what_they_sent(files, start, run, tmp_path)
     attacks = ("--attack", "linear", "--attack", "row-inversion:steps=300")
     moved = ("--data", tmp_path / "moved", "--images", 32)
     run("audit", state, *moved, *attacks)
+    record, end = (state / f"{name}.json" for name in ("record", "end"))
+    crossed = json.loads(end.read_text())["figures"]["bytes"]
+    assert json.loads(record.read_text())["bytes"] == crossed  # with hand-offs, set-up
     linear = entries_of(state)["linear"]
     assert linear["images"] == 32
     assert linear["metrics"]["r2"]["mean"] > 0.9
