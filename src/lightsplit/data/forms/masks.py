@@ -68,6 +68,10 @@ class MaskForm(Form):
                 )
         return MaskedImages(self, [(file, by_name[file.stem]) for file in pictures])
 
+    def greys(self, labels: Tensor) -> list[Tensor]:
+        """Return masks with the grey values of classes, one for each sample."""
+        return list(torch.tensor(self.values, dtype=torch.int32)[labels.cpu()])
+
     def unlabelled(self, path: Path | None) -> Pictures:
         """Return all pictures in a folder, without masks, by name."""
         return pictures_in(self, found_folder(path))

@@ -119,6 +119,14 @@ def read_mask(file: Path, size: Size) -> Tensor:
         return torch.from_numpy(np.array(_resized(grey, size, "NEAREST")))
 
 
+def write_mask(file: Path, greys: Tensor) -> None:
+    """Write grey values as a PNG file, with 16 bits a value where 8 are too few."""
+    library = require("PIL.Image", extra="data", purpose="writing pictures")
+    values = greys.numpy()
+    narrow = values.astype(np.uint8 if values.max() <= 255 else np.uint16)
+    library.fromarray(narrow).save(file)
+
+
 def check_form(size: Size, channels: int = 1) -> None:
     """Raise ConfigError unless pictures can have this size and these channels."""
     if len(size) != 2 or min(size) < 1:
