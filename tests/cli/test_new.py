@@ -24,3 +24,12 @@ def test_a_folder_that_does_not_fit_writes_nothing(refused, tmp_path):
     file = tmp_path / "my_task.py"
     assert "two or more subfolders" in refused("new", file, "--data", tmp_path)
     assert not file.exists()
+
+
+def test_columns_that_are_not_used_are_named(lightsplit, tmp_path):
+    rows = [f"{n},name {n},{n % 2}" for n in range(30)]
+    (tmp_path / "train.csv").write_text("\n".join(["age,who,ill", *rows]))
+    result = lightsplit(
+        "new", tmp_path / "my.py", "--kind", "table", "--data", tmp_path
+    )
+    assert "left out: who (30 different texts)" in result.stdout

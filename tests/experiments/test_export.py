@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torchmetrics.classification import MulticlassAccuracy
 
 from lightsplit.errors import ConfigError, RunError
 from lightsplit.experiments import from_settings, pieces, run
 from lightsplit.experiments.cuts import make_cuts
 from lightsplit.experiments.export import (
     Trained,
+    WholeModel,
     export_client,
     export_whole,
     restore,
@@ -28,6 +30,19 @@ def folder(small, tmp_path):
     folder = RunFolder.create(tmp_path / "run")
     run(small(**SMALL), folder)
     return folder
+
+
+def test_a_runs_metric_is_torchmetrics_on_the_merged_model(finish):
+    """Whoever has the whole model and the test set finds the figure of the record."""
+    done = finish(clients=2, heads="shared", epochs=2)
+    trained = restore(done.folder)
+    merged = WholeModel(trained.client, trained.server).eval()
+    metric = MulticlassAccuracy(10, average="micro")
+    for inputs, labels in done.job.trainer._test:
+        with torch.no_grad():
+            metric.update(merged(inputs), labels)
+    assert done.record["test_accuracy"] == pytest.approx(metric.compute().item())
+    assert metric.compute() > 0
 
 
 def test_onnx_codes_are_pytorchs(folder, tmp_path):

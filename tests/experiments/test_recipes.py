@@ -18,8 +18,11 @@ RECIPES = [
 ]
 
 
+LONG = {"eval_every": 5, "epochs": 3}  # two epochs and a half without an evaluation
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", RECIPES, ids=str)
+@pytest.mark.parametrize("settings", [*RECIPES, LONG], ids=str)
 def test_a_resumed_run_is_the_uninterrupted_one(settings, finish, small, tmp_path):
     whole, turns = finish(**settings), []
     folder = RunFolder.create(tmp_path / "resumed")

@@ -5,14 +5,17 @@ import json
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pytest
 from lab.processes import wait_until
 from PIL import Image
 from safetensors.torch import load_file
 
+import lightsplit
 from lightsplit.data import DATASETS
 
 TASK = str(Path(__file__).parent / "own_files" / "digits_task.py")
@@ -121,21 +124,39 @@ def opened(log, *, below):
     return {file for file in lines if file.is_relative_to(below)}
 
 
+# Python, its packages with their list of fonts, ours, the task and the system.
+PACKAGES = (sys.prefix, sys.base_prefix, matplotlib.get_cachedir())
+OURS = (Path(lightsplit.__file__).parents[1], Path(TASK).parent)
+SYSTEM = ("/usr", "/lib", "/etc", "/proc", "/sys", "/dev")
+
+
+def elsewhere(log, *own):
+    """Return what a process opened beside the installation and its own places."""
+    places = [Path(place) for place in (*PACKAGES, *OURS, *SYSTEM, *own)]
+    probes = Path(tempfile.gettempdir())  # Python tries whether it can write there
+    return {
+        file
+        for file in opened(log, below="/")
+        if file.parent != probes and not any(map(file.is_relative_to, places))
+    }
+
+
 def test_owners_train_on_their_own_folders_alone(owners, start, common, tmp_path):
-    """The server opens no data, and no owner opens another one's."""
+    """The server opens no data; an owner opens its data, its state and nothing else."""
     processes = [start("server", "serve", *common, "--out", tmp_path / "run")]
     for name, folder in owners.items():
         mine = ("--name", name, "--data", folder, "--state", tmp_path / f"state-{name}")
         processes.append(start(name, "join", *common, *mine))
     for process, name in zip(processes, ("server", *owners), strict=True):
         assert process.wait(120) == 0, (tmp_path / f"{name}.out").read_text()
-    for folder in owners.values():
-        assert not opened(tmp_path / "server.opened", below=folder)
+    assert opened(tmp_path / "server.opened", below=tmp_path / "run")
+    assert not elsewhere(tmp_path / "server.opened", tmp_path / "run")
     for name, folder in owners.items():
-        log = tmp_path / f"{name}.opened"
+        log, state = tmp_path / f"{name}.opened", tmp_path / f"state-{name}"
         assert opened(log, below=folder)
-        others = [other for other in owners.values() if other != folder]
-        assert not any(opened(log, below=other) for other in others)
+        assert opened(log, below=state)
+        assert not elsewhere(log, folder, state)
+        assert elsewhere(log, state)  # it would be noticed
     record = json.loads((tmp_path / "run" / "record.json").read_text())
     assert record["samples"] == 120
 

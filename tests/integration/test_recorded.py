@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
 
 from lightsplit.experiments import read_experiment
 from lightsplit.transports import tape
 
+NOTES = ("record", "end")
 OWN = Path(__file__).parents[1] / "audits" / "own"
 TASK = f"{OWN / 'tasks.py'}:table"
 SMALL = ("--batch-size", 16, "--epochs", 3, "--codec", "raw", "--heads", "private")
@@ -90,6 +92,7 @@ def test_two_owners_record_and_audit_what_they_sent(files, start, run, tmp_path)
     attacks = ("--attack", "linear", "--attack", "row-inversion:steps=300")
     moved = ("--data", tmp_path / "moved", "--images", 32)
     run("audit", state, *moved, *attacks)
+    check_bytes(state)
     linear = entries_of(state)["linear"]
     assert linear["images"] == 32
     assert linear["metrics"]["r2"]["mean"] > 0.9
@@ -106,6 +109,27 @@ def test_two_owners_record_and_audit_what_they_sent(files, start, run, tmp_path)
     assert "is of client" in run("audit", state, *moved, "--client", 1 + 1, code=1)
     recording.unlink()
     assert "has no recording" in run("audit", state, *moved, code=1)
+    check_whole(tmp_path / "run", state, run)
+
+
+def check_bytes(owner):
+    """The record of the owner's folder counts hand-offs and set-up too."""
+    record, end = (json.loads((owner / f"{n}.json").read_text()) for n in NOTES)
+    assert record["bytes"] == end["figures"]["bytes"]
+
+
+def check_whole(server, owner, run):
+    """Both parts of the run become one model, whose weights are theirs."""
+    assert "--owner" in run("export", server, "--part", "whole", code=1)
+    text = run("export", server, "--owner", server.parent, code=1)
+    assert "is not a run" in " ".join(text.split())
+    run("export", server, "--owner", owner, "--part", "whole")
+    whole = load_file(server / "export" / "model.safetensors")
+    for side, folder in (("client", owner), ("server", server)):
+        trained = load_file(folder / f"{side}.safetensors")
+        names = [name for name in trained if not name.startswith("optimizer")]
+        assert names
+        assert all(whole[f"{side}.{n}"].equal(trained[n]) for n in names)
 
 
 @pytest.mark.slow

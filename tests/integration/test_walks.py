@@ -149,6 +149,9 @@ def test_two_laboratories_train_a_unet_on_their_masks(walk, membranes):
     assert record["monitor"]["name"] == "dice"
     assert 0 <= record["test_dice"] <= 1
     assert len(record["client_figures"]) == 2
+    masks = [Image.open(file) for file in (folder / "masks").glob("*-*.png")]
+    assert len(masks) == 10  # a fifth of 48 tiles, under their own names
+    assert {grey for mask in masks for grey in np.unique(mask)} <= {0, 255}
     assert "linear" in check_cards(folder, "membranes", "basel")
 
 

@@ -22,6 +22,7 @@ from lightsplit.experiments import Experiment, make_experiment, pieces, read_exp
 from lightsplit.experiments.backdoors import poisoned
 from lightsplit.experiments.client_data import ClientData, find_data
 from lightsplit.experiments.cuts import Cuts, make_codec, make_cuts, make_formats
+from lightsplit.experiments.own_end import OwnEnd
 from lightsplit.experiments.own_secret import OwnSecret
 from lightsplit.experiments.record import count_parameters, describe_run
 from lightsplit.experiments.recording import DataPlace, recorded_data
@@ -124,7 +125,14 @@ class Owner:
         return None if step is None else tensors.from_bytes(kept.load_side(step))
 
     def _bytes(self) -> dict[str, int]:
-        """Return the recorded bytes of each kind of message, as frames."""
+        """Return what crossed, with hand-offs; before the run's end what is recorded.
+
+        The recording has codes and gradients as frames, and no hand-offs.
+        """
+        text = RunFolder(self.path).experiment_file.read_text(encoding="utf-8")
+        at_end = OwnEnd(self.path, text).figures
+        if at_end is not None:
+            return dict(at_end["bytes"])
         is_u = self.contract.topology == "u"
         kinds = {
             tape.EVALUATION: ("evaluation", "evaluation"),

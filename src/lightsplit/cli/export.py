@@ -20,6 +20,10 @@ def export(
         typer.Option(help="client: head and encoder as ONNX; whole: torch.export"),
     ] = "whole",
     client: Annotated[int, typer.Option(min=0, help="whose head, if private")] = 0,
+    owner: Annotated[
+        Path | None,
+        typer.Option(help="networked runs: folder of an owner, which joins RUN's part"),
+    ] = None,
     task: Annotated[
         str | None, typer.Option(help="the task's file, if it has moved")
     ] = None,
@@ -32,17 +36,20 @@ def export(
     The client's part (inputs to code) becomes client.onnx, which onnxruntime runs; it
     is run once here and compared with PyTorch. The whole model, as it predicts with its
     codec, becomes model.pt2 for torch.export.load. Weights are written beside them as
-    safetensors. No data is needed.
+    safetensors. No data is needed. Of a networked run, each side has its own part: the
+    whole model needs the server's folder and that of an owner.
 
     [bold]Examples[/]
 
       lightsplit export runs/NAME --part client
 
       lightsplit export runs/NAME --part whole -o exported
+
+      lightsplit export runs/SERVED --owner runs/client-alice --part whole
     """
     target = out or run / "export"
     with console.reported_errors():
-        trained = restore(RunFolder.open(run), client=client, task=task)
+        trained = restore(RunFolder.open(run), client=client, owner=owner, task=task)
         if part == "client":
             difference = export_client(trained, target)
             note = f"codes equal PyTorch's to {difference:.1e}"

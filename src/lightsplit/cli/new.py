@@ -8,7 +8,7 @@ import typer
 from lightsplit.cli import console
 from lightsplit.errors import ConfigError
 from lightsplit.results import atomic
-from lightsplit.tasks.starting import look_at, template
+from lightsplit.tasks.starting import Look, look_at, template
 
 NEXT = """\
 next:
@@ -49,8 +49,11 @@ def new(
             )
         if file.exists():
             raise ConfigError(f"{file} exists already; choose another name")
-        text = template(kind, None if data is None else look_at(kind, data))
-        atomic.write_text(file, text)
-    console.out.print(f"wrote {file}\n", soft_wrap=True, highlight=False, markup=False)
+        found = Look(kind, {}, {}) if data is None else look_at(kind, data)
+        atomic.write_text(file, template(found.template, found.settings))
+    lines = [f"wrote {file}"]
+    lines += [f"left out: {name} ({why})" for name, why in found.left_out.items()]
+    for line in (*lines, ""):
+        console.out.print(line, soft_wrap=True, highlight=False, markup=False)
     steps = NEXT.format(file=file, folder=data or "FOLDER")
     console.out.print(steps, soft_wrap=True, highlight=False, markup=False)

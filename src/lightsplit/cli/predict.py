@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.progress import Progress
+from torch import Tensor
 
 from lightsplit.cli import console
 from lightsplit.cli.link import (
@@ -22,6 +23,7 @@ from lightsplit.cli.link import (
 )
 from lightsplit.cli.options import DataDir, ExperimentFile, FiguresAsJson, OwnData
 from lightsplit.cli.settings import Settings, resolve, takes_experiment
+from lightsplit.data.forms.pictures import write_mask
 from lightsplit.experiments.prediction import Predictions, predict_experiment
 from lightsplit.results import atomic
 from lightsplit.runs import EVALUATION_BATCH
@@ -54,7 +56,11 @@ def predict(  # noqa: PLR0913
         int, typer.Option(min=1, max=EVALUATION_BATCH, help="samples sent at a time")
     ] = EVALUATION_BATCH,
     out: Annotated[
-        Path | None, typer.Option(help="write one line per sample to this CSV")
+        Path | None,
+        typer.Option(
+            help="write a line for each sample to this CSV; where samples have masks, "
+            "a picture for each to this folder"
+        ),
     ] = None,
     json: FiguresAsJson = False,
 ) -> None:
@@ -88,7 +94,7 @@ def predict(  # noqa: PLR0913
             watch=lambda done, total: bar.update(samples, completed=done, total=total),
         )
         if out is not None:
-            atomic.write_text(out, _csv(found))
+            _write(out, found)
     count = len(found.predictions)
     if json:
         cost = {} if found.cost is None else {"encrypted": asdict(found.cost)}
@@ -111,6 +117,16 @@ def _cost_text(cost: Cost) -> str:
         f"encrypted: {sent} sent and {received} received in {cost.seconds:.2f} s; in "
         f"the clear {would_send} and {would_receive}"
     )
+
+
+def _write(out: Path, found: Predictions) -> None:
+    """Write masks as pictures into a folder, all else as one CSV."""
+    if not all(isinstance(one, Tensor) for one in found.predictions):
+        atomic.write_text(out, _csv(found))
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    for name, mask in zip(found.samples, found.predictions, strict=True):
+        write_mask(out / (name if name.endswith(".png") else f"{name}.png"), mask)
 
 
 def _csv(found: Predictions) -> str:

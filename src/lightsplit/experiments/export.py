@@ -25,6 +25,7 @@ from lightsplit.errors import ConfigError, RunError
 from lightsplit.experiments import pieces
 from lightsplit.experiments.config import Experiment, make_experiment, read_experiment
 from lightsplit.experiments.cuts import make_cuts
+from lightsplit.experiments.own_end import OwnEnd
 from lightsplit.extras import require
 from lightsplit.nesting import batch_size, map_tensors
 from lightsplit.results import RunFolder, tensors
@@ -86,12 +87,20 @@ class WholeModel(nn.Module):
         return logits
 
 
-def restore(folder: RunFolder, *, client: int = 0, task: str | None = None) -> Trained:
+def restore(
+    folder: RunFolder,
+    *,
+    client: int = 0,
+    owner: Path | None = None,
+    task: str | None = None,
+) -> Trained:
     """Return the model of a run, or an owner's part of it; this needs no data.
 
     Args:
-        folder: of a run in one process, or of an owner in a networked run.
+        folder: of a run in one process, of the server in a networked run, or of an
+            owner in one.
         client: whose head, where heads are private.
+        owner: folder of an owner, whose half joins the server's part.
         task: the task's name, if its file has moved.
     """
     tables = read_experiment(folder.experiment_file)
@@ -105,18 +114,30 @@ def restore(folder: RunFolder, *, client: int = 0, task: str | None = None) -> T
     if kept.is_file():  # an owner's folder
         side.load(tensors.load(kept))
         return Trained(side, None, inputs)
+    if owner is not None:
+        client, file = _index_in(owner), owner / CLIENT_FILE
     newest, _ = checkpoint_folder.read(folder.checkpoint, cuts.contract.digest)
-    file = newest / f"client-{_file_index(experiment, client)}.safetensors"
-    if not file.is_file():
-        raise RunError(
-            f"{folder.path} was trained over the network and has the server's part "
-            "alone; give the folder of an owner ('join --state') instead"
-        )
+    if owner is None:
+        file = newest / f"client-{_file_index(experiment, client)}.safetensors"
+        if not file.is_file():
+            raise RunError(
+                f"{folder.path} was trained over the network and has the server's part "
+                "alone; give --owner the folder of an owner ('join --state') too"
+            )
     side.load(tensors.load(file))
     server = pieces.make_server(experiment, cuts).side
     server.load(tensors.load(newest / "server.safetensors"))
     server.normalisation.switch_to(client)
     return Trained(side, server, inputs)
+
+
+def _index_in(owner: Path) -> int:
+    """Return which client an owner's folder is of, once its run is over."""
+    text = RunFolder.open(owner).experiment_file.read_text(encoding="utf-8")
+    figures = OwnEnd(owner, text).figures
+    if figures is None or not (owner / CLIENT_FILE).is_file():
+        raise RunError(f"{owner} has no trained part of a run that is over")
+    return int(figures["index"])
 
 
 def _two_samples(inputs: Any) -> Any:
@@ -154,7 +175,10 @@ def export_client(trained: Trained, out: Path) -> float:
 def export_whole(trained: Trained, out: Path) -> None:
     """Write ``model.pt2`` for ``torch.export.load``, and its weights."""
     if trained.server is None:
-        raise ConfigError("an owner's folder has no backbone; give --part client")
+        raise ConfigError(
+            "an owner's folder has no backbone; give --part client, or the server's "
+            "folder and --owner with this one"
+        )
     _check_objectives(trained.client)
     inputs = trained.inputs
     model = WholeModel(trained.client, trained.server).eval()

@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from torch.utils.data import default_collate
+from torch.utils.data import Subset, default_collate
 
+from lightsplit.data import MaskForm
 from lightsplit.deployment.endpoint import Endpoint
 from lightsplit.deployment.prediction import predicting
 from lightsplit.errors import ConfigError, DataError, MissingDataError
@@ -30,8 +31,8 @@ class Predictions(NamedTuple):
 
     Attributes:
         samples: the name of each sample: its file, or its number.
-        predictions: a class for each sample, by name if the task has names; the model's
-            output if labels are not classes.
+        predictions: a class for each sample, by name if the task has names; a mask of
+            grey values if its form has masks; else the model's output.
         labels: the true ones in the same words; empty if the samples have none.
         figures: the loss and the task's metrics; empty without labels.
         cost: of encrypted predictions; None if they were not encrypted.
@@ -64,7 +65,9 @@ class Predictor:
         return self.client.predict(inputs)
 
     def in_words(self, values: Any) -> list[Any]:
-        """Return classes by their names where the task has names."""
+        """Return classes by their names or grey values where the task has them."""
+        if isinstance(self.task.form, MaskForm):
+            return self.task.form.greys(values)
         names = getattr(self.task.form, "classes", None)
         found = list(values.tolist())
         if self.task.classes is None or not isinstance(names, tuple):
@@ -73,7 +76,9 @@ class Predictor:
 
     def chosen(self, output: Any) -> list[Any]:
         """Return the class of each sample; the output itself without classes."""
-        return self.in_words(output if self.task.classes is None else output.argmax(1))
+        has_classes = self.task.classes is not None
+        is_mask = isinstance(self.task.form, MaskForm)
+        return self.in_words(output.argmax(1) if has_classes or is_mask else output)
 
 
 @contextmanager
@@ -142,7 +147,7 @@ def predict_experiment(  # noqa: PLR0913
         )
     task = experiment.make_task()
     samples = _samples(experiment, data_dir, own_data)
-    names = _names(samples)
+    names = sample_names(samples)
     predictions: list[Any] = []
     labels: list[Any] = []
     with connected(
@@ -174,7 +179,8 @@ def _samples(
     if not own_data.is_dir():
         raise MissingDataError(f"there is no folder {own_data} to predict on")
     with one_line_errors(f"the new data of {task.name} cannot be loaded", DataError):
-        return Unlabelled(task.new_data(own_data))
+        found = task.new_data(own_data)
+    return load_own(experiment, own_data).test if found is None else Unlabelled(found)
 
 
 class Unlabelled:
@@ -199,9 +205,18 @@ def _batches(samples: Any, batch_size: int) -> Iterator[tuple[Any, Any]]:
     return iter(pieces.TestBatches(samples, batch_size))
 
 
-def _names(samples: Any) -> list[str]:
+def sample_names(samples: Any) -> list[str]:
     """Return the files of the samples if they come from files, else their numbers."""
-    files = getattr(getattr(samples, "dataset", None), "files", None)
-    if files is not None and all(isinstance(one, Path) for one in files):
-        return [file.name for file in files]
-    return [str(number) for number in range(len(samples))]
+    files = _files(getattr(samples, "dataset", None))
+    if files is None:
+        return [str(number) for number in range(len(samples))]
+    return [file.name for file in files]
+
+
+def _files(dataset: Any) -> list[Path] | None:
+    if isinstance(dataset, Subset):
+        files = _files(dataset.dataset)
+        return None if files is None else [files[row] for row in dataset.indices]
+    found = getattr(dataset, "files", None) or [None]
+    files = [one[0] if isinstance(one, tuple) else one for one in found]
+    return files if all(isinstance(one, Path) for one in files) else None

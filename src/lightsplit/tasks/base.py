@@ -49,7 +49,8 @@ class Task:
         data: returns a training and a test set, given the owner's folder.
         augment: random changes of training batches, such as ``RandomFlip()``.
         new_data: returns samples to predict, given a folder; a sample is its inputs,
-            without a label. By default ``predict`` takes the test set of ``data``.
+            without a label. Where there is none, or it returns None, ``predict`` takes
+            the test set of ``data``.
         loss: maps the model's output and the labels to a mean over the batch.
         metrics: torchmetrics objects by name, or functions that make them.
         monitor: the metric that decides which evaluation is the best, or "loss"; by

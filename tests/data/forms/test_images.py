@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from lightsplit.data import ImageForm
 from lightsplit.errors import ConfigError, DataError, MissingDataError
@@ -101,3 +102,29 @@ def test_an_empty_or_missing_folder_is_refused(tmp_path):
 def test_impossible_forms_are_refused(options):
     with pytest.raises(ConfigError):
         ImageForm(("a",), **options)
+
+
+def test_sixteen_bits_keep_their_greys(tmp_path):
+    """Pillow would clip all above 255, so that a scan is white."""
+    deep = np.arange(64, dtype=np.uint16).reshape(8, 8) * 1000
+    (tmp_path / "cat").mkdir()
+    for name in ("0.png", "1.tif"):
+        Image.fromarray(deep).save(tmp_path / "cat" / name)
+    for image, _ in FORM.folder(tmp_path):
+        assert np.allclose(image[0], deep / 65_535)
+    coloured = ImageForm(("cat",), (4, 4), 3).folder(tmp_path)[0][0]
+    assert coloured.shape == (3, 4, 4)
+    assert coloured.std() > 0.1
+
+
+def test_a_picture_whose_white_nobody_knows_is_refused(tmp_path):
+    (tmp_path / "cat").mkdir()
+    Image.fromarray(np.zeros((8, 8), np.float32)).save(tmp_path / "cat" / "0.tif")
+    with pytest.raises(DataError, match=r"0\.tif: the picture has 32 bits a value"):
+        FORM.folder(tmp_path)
+
+
+def test_a_listed_picture_that_is_absent_is_named(folder):
+    (folder / "labels.csv").write_text("file,label\ncat/7.png,cat\n")
+    with pytest.raises(MissingDataError, match=r"there is no file .*7\.png"):
+        FORM.listed(folder / "labels.csv")

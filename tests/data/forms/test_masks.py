@@ -1,5 +1,7 @@
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from lightsplit.data import MaskForm
 from lightsplit.errors import DataError
@@ -50,3 +52,24 @@ def test_no_pictures_are_refused(tmp_path):
         (tmp_path / name).mkdir()
     with pytest.raises(DataError, match="found none"):
         FORM.folder(tmp_path)
+
+
+def test_masks_of_sixteen_bits_keep_their_values(tmp_path, picture):
+    """300 is not 255, which is what Pillow would make of it."""
+    array = np.full((8, 8), 300, dtype=np.uint16)
+    array[0] = 0
+    picture(tmp_path / "image" / "a.png")
+    (tmp_path / "label").mkdir()
+    Image.fromarray(array).save(tmp_path / "label" / "a.png")
+    labels = MaskForm((8, 8), (0, 300)).folder(tmp_path)[0][1]
+    assert labels.sum(1).tolist() == [0] + [8] * 7
+    with pytest.raises(DataError, match="the grey value 300 is not one"):
+        FORM.folder(tmp_path)
+
+
+def test_pictures_without_masks_can_be_read(tmp_path, picture):
+    picture(tmp_path / "image" / "a.png")
+    picture(tmp_path / "label" / "a.png", values=(0, 255))
+    new = FORM.unlabelled(tmp_path / "image")
+    assert [file.name for file in new.files] == ["a.png"]
+    assert torch.equal(new[0], FORM.folder(tmp_path)[0][0])

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -39,11 +41,12 @@ def test_a_label_can_be_a_number(table):
     assert labels.tolist() == [60.5]
 
 
-def test_parquet_gives_the_same_as_csv(table, tmp_path):
+@pytest.mark.parametrize("missing", [[60, None], [60.0, float("nan")]])
+def test_parquet_gives_the_same_as_csv(table, tmp_path, missing):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    columns = {"age": [60, None], "sex": ["f", "m"], "ill": ["yes", "no"]}
+    columns = {"age": missing, "sex": ["f", "m"], "ill": ["yes", "no"]}
     parquet.write_table(pyarrow.table(columns), tmp_path / "data.parquet")
     here = FORM.file(tmp_path / "data.parquet").tensors
     there = FORM.file(table("1,60,f,yes", "2,,m,no")).tensors
@@ -59,11 +62,32 @@ def test_parquet_gives_the_same_as_csv(table, tmp_path):
         ("1,60,,yes", r"sex is missing"),
         ("1,60,f,maybe", r"the class 'maybe' is not one of the task's classes"),
         ("1,60", r"line 2: the row is too short, it has no 'sex'"),
+        ("1,60,f,yes,no", r"line 2: the row has more values than the file has columns"),
     ],
 )
 def test_values_that_do_not_fit_are_refused_with_their_line(table, row, reason):
     with pytest.raises(DataError, match=reason):
         FORM.file(table(row))
+
+
+def test_what_stands_for_a_missing_value_is_declared(table):
+    file = table("1,NA,f,yes")
+    with pytest.raises(DataError, match="expected a number for age, got 'NA'"):
+        FORM.file(file)
+    declared, empty = replace(FORM, missing=("NA",)), table("1,,f,yes")
+    assert declared.file(file).tensors[0].equal(FORM.file(empty).tensors[0])
+    assert declared.terms()["missing"] == ["NA"]
+
+
+def test_rows_without_labels_can_be_read(table):
+    inputs, _ = FORM.file(table("1,60,f,yes", "2,,m,no")).tensors
+    new = FORM.unlabelled(table("1,60,f", "2,,m", head="id,age,sex"))
+    assert new.equal(inputs)
+
+
+def test_a_column_that_comes_twice_is_refused(table):
+    with pytest.raises(DataError, match="more than one column 'age'"):
+        FORM.file(table("60,70,f,yes", head="age,age,sex,ill"))
 
 
 def test_a_missing_column_is_named(table):

@@ -69,3 +69,41 @@ def test_a_folder_that_is_no_saved_dataset_is_refused(tmp_path):
         FORM.saved(tmp_path)
     with pytest.raises(MissingDataError):
         FORM.saved(tmp_path / "nowhere")
+
+
+def test_classes_of_a_saved_dataset_go_by_their_names(tmp_path):
+    """Its class 0 may be the task's class 1."""
+    datasets = pytest.importorskip("datasets")
+    names = datasets.ClassLabel(names=["good", "bad"])
+    features = datasets.Features({"text": datasets.Value("string"), "label": names})
+    rows = {"text": ["ab", "cd"], "label": [0, 1]}
+    saved = datasets.Dataset.from_dict(rows, features=features)
+    saved.save_to_disk(str(tmp_path / "one"))
+    assert FORM.saved(tmp_path / "one").targets.tolist() == [1, 0]
+    datasets.DatasetDict({"train": saved}).save_to_disk(str(tmp_path / "several"))
+    with pytest.raises(DataError, match=r"several datasets, train; give the folder"):
+        FORM.saved(tmp_path / "several")
+    assert len(FORM.saved(tmp_path / "several" / "train")) == 2
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"text": "ab", "label": 2}, "row 0: the class '2' is not one"),
+        ({"text": None, "label": 0}, "row 0: expected a text, got None"),
+    ],
+)
+def test_rows_of_a_saved_dataset_that_do_not_fit_are_named(tmp_path, row, reason):
+    datasets = pytest.importorskip("datasets")
+    datasets.Dataset.from_list([row]).save_to_disk(str(tmp_path))
+    with pytest.raises(DataError, match=reason):
+        FORM.saved(tmp_path)
+
+
+def test_texts_without_classes_can_be_read(tmp_path, table):
+    (tmp_path / "new.csv").write_text("text\nab\nabcd\n")
+    new = FORM.unlabelled(tmp_path / "new.csv")
+    assert new[0]["input_ids"].tolist() == [97, 98, 9, 9]
+    (tmp_path / "new.csv").write_text("text\nabcde\n")
+    with pytest.raises(DataError, match="line 2: the text has 5 tokens"):
+        FORM.unlabelled(tmp_path / "new.csv")

@@ -66,6 +66,11 @@ def card(make_run, runs_in):
     return make
 
 
+def test_the_card_of_an_owner_says_whose_figures_they_are(card):
+    (_, text) = card(figures={"client": 1})["What was trained"].text
+    assert text.startswith("This card is one owner's: steps and bytes are")
+
+
 def test_without_an_audit_nothing_is_claimed(card):
     (text,) = card()["What the strongest attacker got"].text
     assert "nothing can be said" in text

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from lightsplit.data.forms.base import Form, found_file, normalised
-from lightsplit.errors import DataError
+from lightsplit.errors import ConfigError, DataError
 from lightsplit.truths import ImageTruth, TableTruth, Truth
 
 
@@ -23,6 +23,7 @@ class ArrayForm(Form):
         shape: of one sample. Images are (channels, height, width); arrays that end with
             the channels, or have none, are turned.
         classes: labels are 0 … ``classes`` - 1; None if labels are numbers.
+        marks: a label is so many marks, each 0 or 1; None if it is not (multi-label).
         mean: subtracted from the inputs; bytes are first divided by 255.
         std: divides the difference.
     """
@@ -31,6 +32,11 @@ class ArrayForm(Form):
     classes: int | None = None
     mean: float | tuple[float, ...] | None = None
     std: float | tuple[float, ...] | None = None
+    marks: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.classes is not None and self.marks is not None:
+            raise ConfigError("labels are classes or marks: give one of both")
 
     def truth(self) -> Truth | None:
         """Return images or rows, by the number of dimensions."""
@@ -46,12 +52,18 @@ class ArrayForm(Form):
     ) -> "Arrays":
         """Return the samples of an archive; ``inputs`` and ``labels`` name arrays."""
         arrays = _arrays(path, (inputs, labels))
-        return Arrays(
-            self, self._turned(path, arrays[0]), self._labels(path, arrays[1])
-        )
+        values = self._turned(path, arrays[0])
+        targets = self._labels(path, arrays[1])
+        if len(values) != len(targets):
+            raise DataError(f"{path}: {len(values)} inputs but {len(targets)} labels")
+        return Arrays(self, values, targets)
+
+    def unlabelled(self, path: Path, *, inputs: str = "inputs") -> "Inputs":
+        """Return the samples of an archive without labels."""
+        return Inputs(self, self._turned(path, _arrays(path, (inputs,))[0]))
 
     def _turned(self, path: Path, values: Any) -> Tensor:
-        given = torch.from_numpy(np.ascontiguousarray(values))
+        given = torch.from_numpy(np.ascontiguousarray(_numbers(path, values)))
         if tuple(given.shape[1:]) == self.shape:
             return given
         is_image = len(self.shape) == 3
@@ -65,9 +77,19 @@ class ArrayForm(Form):
         )
 
     def _labels(self, path: Path, values: Any) -> Tensor:
+        numbers = _numbers(path, values)
+        if self.marks is not None:
+            return self._marks(path, numbers)
         if self.classes is None:
-            return torch.from_numpy(np.asarray(values, dtype=np.float32))
-        labels = torch.from_numpy(np.asarray(values).astype(np.int64).reshape(-1))
+            return torch.from_numpy(np.asarray(numbers, dtype=np.float32))
+        if np.size(numbers) != len(numbers):
+            raise DataError(
+                f"{path}: expected one class for each sample, got labels of shape "
+                f"{np.shape(numbers)}; leave out classes in the task if there are more"
+            )
+        labels = torch.from_numpy(np.asarray(numbers).astype(np.int64).reshape(-1))
+        if (labels.numpy() != np.reshape(numbers, -1)).any():
+            raise DataError(f"{path}: labels are classes, but some are not whole")
         if len(labels) and (labels.min() < 0 or labels.max() >= self.classes):
             raise DataError(
                 f"{path}: expected labels from 0 to {self.classes - 1}, got "
@@ -75,31 +97,57 @@ class ArrayForm(Form):
             )
         return labels
 
+    def _marks(self, path: Path, values: Any) -> Tensor:
+        if values.ndim != 2 or values.shape[1] != self.marks:
+            raise DataError(
+                f"{path}: expected {self.marks} marks for each sample, got labels of "
+                f"shape {values.shape}"
+            )
+        if not np.isin(values, (0, 1)).all():
+            raise DataError(f"{path}: expected marks of 0 and 1, got other numbers")
+        return torch.from_numpy(values.astype(np.int64))
 
-class Arrays(Dataset[tuple[Tensor, Tensor]]):
-    """Samples of an archive; bytes stay bytes until a sample is asked for.
+
+class Inputs(Dataset[Any]):
+    """Samples without labels; bytes stay bytes until a sample is asked for."""
+
+    def __init__(self, form: ArrayForm, inputs: Tensor) -> None:
+        self._form = form
+        self._inputs = inputs
+
+    def __len__(self) -> int:
+        return len(self._inputs)
+
+    def __getitem__(self, row: int) -> Any:
+        value = self._inputs[row]
+        number = value.to(torch.float32)
+        if value.dtype == torch.uint8:
+            number = number / 255
+        return normalised(number, self._form.mean, self._form.std)
+
+
+class Arrays(Inputs):
+    """Samples of an archive with their labels.
 
     Attributes:
         targets: the label of each sample.
     """
 
     def __init__(self, form: ArrayForm, inputs: Tensor, targets: Tensor) -> None:
-        if len(inputs) != len(targets):
-            raise DataError(f"{len(inputs)} inputs but {len(targets)} labels")
-        self._form = form
-        self._inputs = inputs
+        super().__init__(form, inputs)
         self.targets = targets
 
-    def __len__(self) -> int:
-        return len(self._inputs)
-
     def __getitem__(self, row: int) -> tuple[Tensor, Tensor]:
-        value = self._inputs[row]
-        number = value.to(torch.float32)
-        if value.dtype == torch.uint8:
-            number = number / 255
-        normal = normalised(number, self._form.mean, self._form.std)
-        return normal, self.targets[row]
+        return super().__getitem__(row), self.targets[row]
+
+
+def _numbers(path: Path, values: Any) -> Any:
+    """Return an array if it holds numbers, all of them finite."""
+    if values.dtype.kind not in "biuf":
+        raise DataError(f"{path}: expected numbers, got an array of {values.dtype}")
+    if not np.isfinite(values).all():
+        raise DataError(f"{path}: expected numbers, but some are missing or infinite")
+    return values
 
 
 def _turns(given: Tensor, shape: tuple[int, ...]) -> bool:

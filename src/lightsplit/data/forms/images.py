@@ -7,18 +7,16 @@ labels.csv              listed(…): columns file and label; files relative to t
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
 
-from lightsplit.data.forms.base import Form, class_index, found_folder, normalised
+from lightsplit.data.forms.base import Form, class_index, found_folder
 from lightsplit.data.forms.pictures import (
+    Pictures,
     check_form,
-    check_pictures,
     picture_files,
-    read_picture,
+    pictures_in,
 )
 from lightsplit.data.forms.rows import read_rows
 from lightsplit.errors import DataError
@@ -73,13 +71,9 @@ class ImageForm(Form):
             )
         return Images(self, sorted(found, key=lambda one: (one[0].name, one[1])))
 
-    def unlabelled(self, path: Path | None) -> "Pictures":
+    def unlabelled(self, path: Path | None) -> Pictures:
         """Return all pictures in a folder, without labels, by name."""
-        root = found_folder(path)
-        files = picture_files(root)
-        if not files:
-            raise DataError(f"{root}: expected pictures, found none")
-        return Pictures(self, files)
+        return pictures_in(self, found_folder(path))
 
     def listed(
         self, csv: Path, *, file: str = "file", label: str = "label"
@@ -96,27 +90,6 @@ class ImageForm(Form):
             for place, row in read_rows(csv, (file, label))
         ]
         return Images(self, found)
-
-
-class Pictures(Dataset[Any]):
-    """Picture files; a file is read when its sample is asked for.
-
-    Attributes:
-        files: the file of each sample.
-    """
-
-    def __init__(self, form: ImageForm, files: list[Path]) -> None:
-        self._form = form
-        self.files = files
-        check_pictures(files)
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def __getitem__(self, row: int) -> Any:
-        form = self._form
-        values = read_picture(self.files[row], form.size, form.channels)
-        return normalised(values.to(torch.float32) / 255, form.mean, form.std)
 
 
 class Images(Pictures):

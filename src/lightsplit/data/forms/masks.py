@@ -11,11 +11,13 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from lightsplit.data.forms.base import Form, found_folder, normalised
+from lightsplit.data.forms.base import Form, found_folder
 from lightsplit.data.forms.pictures import (
+    Pictures,
     check_form,
     picture_files,
     picture_size,
+    pictures_in,
     read_mask,
     read_picture,
 )
@@ -66,6 +68,14 @@ class MaskForm(Form):
                 )
         return MaskedImages(self, [(file, by_name[file.stem]) for file in pictures])
 
+    def greys(self, labels: Tensor) -> list[Tensor]:
+        """Return masks with the grey values of classes, one for each sample."""
+        return list(torch.tensor(self.values, dtype=torch.int32)[labels.cpu()])
+
+    def unlabelled(self, path: Path | None) -> Pictures:
+        """Return all pictures in a folder, without masks, by name."""
+        return pictures_in(self, found_folder(path))
+
 
 class MaskedImages(Dataset[tuple[Tensor, Tensor]]):
     """Picture files with their masks, read when a sample is asked for.
@@ -93,9 +103,8 @@ class MaskedImages(Dataset[tuple[Tensor, Tensor]]):
         return len(self.files)
 
     def __getitem__(self, row: int) -> tuple[Tensor, Tensor]:
-        form, (picture, mask) = self._form, self.files[row]
-        image = read_picture(picture, form.size, form.channels).to(torch.float32) / 255
-        return normalised(image, form.mean, form.std), self._classes(mask)
+        picture, mask = self.files[row]
+        return read_picture(picture, self._form), self._classes(mask)
 
     def _classes(self, mask: Path) -> Tensor:
         grey = read_mask(mask, self._form.size)

@@ -1,6 +1,7 @@
 """Rows of CSV, TSV and Parquet files, with their place in the file."""
 
 import csv
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -51,6 +52,10 @@ def _delimited(file: Path, columns: Sequence[str]) -> Iterator[Row]:
             _check_columns(file, reader.fieldnames or [], columns)
             for values in reader:
                 place = f"{file}, line {reader.line_num}"
+                if None in values:
+                    raise DataError(
+                        f"{place}: the row has more values than the file has columns"
+                    )
                 yield (
                     place,
                     {name: _text(place, name, values[name]) for name in columns},
@@ -77,17 +82,22 @@ def _parquet(file: Path, columns: Sequence[str]) -> Iterator[Row]:
                 number += 1
                 yield (
                     f"{file}, row {number}",
-                    {
-                        name: "" if value is None else str(value)
-                        for name, value in values.items()
-                    },
+                    {name: _written(value) for name, value in values.items()},
                 )
     except arrow.ArrowException as error:
         raise DataError(f"{file}: this is not a Parquet file: {error}") from error
 
 
+def _written(value: Any) -> str:
+    """Return a value as text; a missing one, which may be NaN, is empty."""
+    is_missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return "" if is_missing else str(value)
+
+
 def _check_columns(file: Path, found: Sequence[str], wanted: Sequence[str]) -> None:
     for name in wanted:
+        if found.count(name) > 1:
+            raise DataError(f"{file}: there is more than one column {name!r}")
         if name not in found:
             raise DataError(
                 f"{file}: there is no column {name!r}; the columns are "

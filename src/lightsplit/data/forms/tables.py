@@ -8,15 +8,16 @@ may be missing gets one more value, which is 1 where it is missing.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 from torch.utils.data import TensorDataset
 
 from lightsplit.data.forms.base import Form, class_index
-from lightsplit.data.forms.rows import read_rows
+from lightsplit.data.forms.rows import Row, read_rows
 from lightsplit.errors import ConfigError, DataError
 from lightsplit.truths import Column, TableTruth
 
@@ -34,6 +35,7 @@ class TableForm(Form):
             leaves a column as it is.
         categories: columns of categories, each with its names.
         optional: columns whose values may be missing.
+        missing: what stands for a missing value beside an empty one, such as NA.
     """
 
     label: str
@@ -41,6 +43,7 @@ class TableForm(Form):
     numbers: Mapping[str, Scale] = field(default_factory=dict)
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     optional: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.numbers and not self.categories:
@@ -81,19 +84,29 @@ class TableForm(Form):
 
     def file(self, path: Path) -> TensorDataset:
         """Return the rows of a CSV, TSV or Parquet file."""
-        rows = read_rows(path, self.columns)
+        rows = self._rows(path, self.columns)
         inputs = [self._inputs(place, row) for place, row in rows]
         labels = [self._label(place, row) for place, row in rows]
         dtype = torch.int64 if self.classes else torch.float32
         return TensorDataset(torch.tensor(inputs), torch.tensor(labels, dtype=dtype))
 
+    def unlabelled(self, path: Path) -> Tensor:
+        """Return the rows of a file that needs no label, one row of numbers each."""
+        rows = self._rows(path, (*self.numbers, *self.categories))
+        return torch.tensor([self._inputs(place, row) for place, row in rows])
+
     def scaled_like(self, path: Path) -> "TableForm":
         """Return this form with means and deviations of the numbers in a file."""
-        rows = read_rows(path, self.columns)
+        rows = self._rows(path, self.columns)
         scales = {name: _scale([row[name] for _, row in rows]) for name in self.numbers}
-        return TableForm(
-            self.label, self.classes, scales, self.categories, self.optional
-        )
+        return replace(self, numbers=scales)
+
+    def _rows(self, path: Path, columns: Sequence[str]) -> list[Row]:
+        """Return the rows of a file; whatever stands for a missing value is empty."""
+        return [
+            (place, {name: "" if v in self.missing else v for name, v in row.items()})
+            for place, row in read_rows(path, columns)
+        ]
 
     def _inputs(self, place: str, row: dict[str, str]) -> list[float]:
         values = [

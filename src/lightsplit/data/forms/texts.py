@@ -3,7 +3,7 @@
 "a fine film", positive  ──tokenize──►  {"input_ids": …, "attention_mask": …}, 1
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,23 +55,42 @@ class TextForm(Form):
         ]
         return Texts(self, found)
 
+    def unlabelled(self, path: Path, *, text: str = "text") -> "Unread":
+        """Return the texts of a CSV, TSV or Parquet file, without labels."""
+        rows = read_rows(path, (text,))
+        return Unread(self, [(place, row[text]) for place, row in rows])
+
     def saved(
         self, path: Path | None, *, text: str = "text", label: str = "label"
     ) -> "Texts":
-        """Return a dataset that Hugging Face's ``save_to_disk`` wrote."""
+        """Return a dataset that Hugging Face's ``save_to_disk`` wrote.
+
+        Labels are told apart by the dataset's own names of classes, if it has names.
+        """
         folder = found_folder(path)
         library: Any = require("datasets", extra="text", purpose="a saved dataset")
         try:
             rows = library.load_from_disk(str(folder))
         except (FileNotFoundError, ValueError) as error:
             raise DataError(f"{folder}: this is not a saved dataset") from error
+        if isinstance(rows, dict):
+            raise DataError(
+                f"{folder}: there are several datasets, {', '.join(rows)}; give the "
+                "folder of one"
+            )
         for name in (text, label):
             if name not in rows.column_names:
-                raise DataError(f"{folder}: there is no column {name!r}")
-        found = [
-            (f"{folder}, row {number}", row[text], self._class(row[label], folder))
-            for number, row in enumerate(rows)
-        ]
+                raise DataError(
+                    f"{folder}: there is no column {name!r}; the columns are "
+                    f"{', '.join(rows.column_names)}"
+                )
+        names = getattr(rows.features[label], "names", self.classes)
+        found = []
+        for number, row in enumerate(rows):
+            place = f"{folder}, row {number}"
+            if not isinstance(row[text], str):
+                raise DataError(f"{place}: expected a text, got {row[text]!r}")
+            found.append((place, row[text], self._class(row[label], names, place)))
         return Texts(self, found)
 
     def encode(self, place: str, text: str) -> dict[str, Tensor]:
@@ -96,29 +115,39 @@ class TextForm(Form):
         missing = self.max_tokens - len(kept)
         return torch.nn.functional.pad(kept, (0, missing), value=filler)
 
-    def _class(self, label: Any, folder: Path) -> int:
-        if isinstance(label, int) and 0 <= label < len(self.classes):
-            return label
-        return class_index(str(label), self.classes, str(folder))
+    def _class(self, label: Any, names: Sequence[str], place: str) -> int:
+        if isinstance(label, int) and 0 <= label < len(names):
+            label = names[label]
+        return class_index(str(label), self.classes, place)
 
 
-class Texts(Dataset[tuple[dict[str, Tensor], Tensor]]):
-    """Texts with their classes, tokenized when a sample is asked for.
+class Unread(Dataset[Any]):
+    """Texts without classes, tokenized when a sample is asked for."""
+
+    def __init__(self, form: TextForm, texts: list[tuple[str, str]]) -> None:
+        self._form = form
+        self._texts = texts
+        if not form.truncate:  # refuse a long text before anything is sent
+            for place, text in texts:
+                form.encode(place, text)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, row: int) -> Any:
+        return self._form.encode(*self._texts[row])
+
+
+class Texts(Unread):
+    """Texts with their classes.
 
     Attributes:
         targets: the class of each sample, (N,).
     """
 
     def __init__(self, form: TextForm, found: list[tuple[str, str, int]]) -> None:
-        self._form = form
-        self._texts = [(place, text) for place, text, _ in found]
+        super().__init__(form, [(place, text) for place, text, _ in found])
         self.targets = torch.tensor([label for _, _, label in found])
-        if not form.truncate:  # refuse a long text before anything is sent
-            for place, text in self._texts:
-                form.encode(place, text)
-
-    def __len__(self) -> int:
-        return len(self._texts)
 
     def __getitem__(self, row: int) -> tuple[dict[str, Tensor], Tensor]:
-        return self._form.encode(*self._texts[row]), self.targets[row]
+        return super().__getitem__(row), self.targets[row]

@@ -74,11 +74,13 @@ def _training(run: Run) -> Section:
             (f"test {monitor['name']} of {name}", f"{figures[monitor['name']]:.4g}")
             for name, figures in _by_owner(record)
         ]
-    return Section(
-        "What was trained",
-        ["One model was trained on the data of several owners by them and a server."],
-        rows=rows,
-    )
+    text = ["One model was trained on the data of several owners by them and a server."]
+    if record.get("client") is not None:
+        text.append(
+            "This card is one owner's: steps and bytes are this owner's own, and "
+            "attacks are on what this owner sent."
+        )
+    return Section("What was trained", text, rows=rows)
 
 
 def _by_owner(record: dict[str, Any]) -> list[tuple[str, dict[str, float]]]:

@@ -5,8 +5,9 @@ Expected in an owner's folder, masks with the same names as their images:
     image/00.png    label/00.png
     image/01.png    label/01.png
 
-A fifth of the images is held out for testing. All owners and the server need this same
-file; only the owners need images.
+A fifth of the images is held out for testing. A folder of images alone is for
+'lightsplit predict'. All owners and the server need this same file; only the owners
+need images.
 """
 
 from pathlib import Path
@@ -92,6 +93,11 @@ def load(folder: Path | None) -> tuple[Dataset[Any], Dataset[Any]]:
     return hold_out(FORM.folder(folder), share=0.2)
 
 
+def load_new(folder: Path) -> Dataset[Any] | None:
+    """Return new images for 'predict', or None: then those held out are taken."""
+    return None if (folder / "image").is_dir() else FORM.unlabelled(folder)
+
+
 def task() -> Task:
     """Return the task; the head and the tail stay with the owner."""
     return Task(
@@ -106,5 +112,6 @@ def task() -> Task:
         },
         monitor="dice",  # decides which evaluation is the best
         data=load,
+        new_data=load_new,
         form=FORM,
     )

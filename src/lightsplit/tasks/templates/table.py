@@ -2,7 +2,8 @@
 
 Expected in an owner's folder: train.csv and test.csv (or .parquet), or data.csv alone,
 of which a fifth is then held out for testing. Columns that are not named below are left
-alone. All owners and the server need this same file; only the owners need tables.
+alone. new.csv, without labels, is for 'lightsplit predict'. All owners and the server
+need this same file; only the owners need tables.
 """
 
 from pathlib import Path
@@ -22,8 +23,9 @@ CLASSES = ("no", "yes")  # its values
 NUMBERS = {"age": (50.0, 15.0), "income": (30.0, 10.0)}  # mean and deviation of each
 CATEGORIES: dict[str, tuple[str, ...]] = {"sex": ("f", "m")}  # names of each
 OPTIONAL: tuple[str, ...] = ()  # columns that may be empty
+MISSING: tuple[str, ...] = ()  # what stands for an empty value, such as NA
 
-FORM = TableForm(LABEL, CLASSES, NUMBERS, CATEGORIES, OPTIONAL)
+FORM = TableForm(LABEL, CLASSES, NUMBERS, CATEGORIES, OPTIONAL, MISSING)
 
 
 class Network(nn.Module):
@@ -51,6 +53,12 @@ def load(folder: Path | None) -> tuple[Dataset[Any], Dataset[Any]]:
     return hold_out(FORM.file(place / "data.csv"), share=0.2)
 
 
+def load_new(folder: Path) -> torch.Tensor | None:
+    """Return new rows for 'predict', without labels; None takes test.csv."""
+    file = folder / "new.csv"
+    return FORM.unlabelled(file) if file.is_file() else None
+
+
 def task() -> Task:
     """Return the task; the head and the tail stay with the owner."""
     return Task(
@@ -65,6 +73,7 @@ def task() -> Task:
         },
         monitor="auroc",  # decides which evaluation is the best
         data=load,
+        new_data=load_new,
         classes=len(CLASSES),
         form=FORM,
     )

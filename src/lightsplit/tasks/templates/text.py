@@ -1,7 +1,8 @@
 """Classify texts.
 
 Expected in an owner's folder: train.csv and test.csv (or .tsv) with the columns text
-and label. All owners and the server need this same file; only the owners need texts.
+and label. new.csv (or .tsv), without labels, is for 'lightsplit predict'. All owners
+and the server need this same file; only the owners need texts.
 
 The tokenizer below needs no download: every word becomes one of 4096 numbers. A Hugging
 Face tokenizer works in its place, and a model from transformers in place of Network.
@@ -72,6 +73,14 @@ def load(folder: Path | None) -> tuple[Dataset[Any], Dataset[Any]]:
     return FORM.file(place / f"train{suffix}"), FORM.file(place / f"test{suffix}")
 
 
+def load_new(folder: Path) -> Dataset[Any] | None:
+    """Return new texts for 'predict', without labels; None takes test.csv."""
+    found = [
+        file for file in (folder / "new.csv", folder / "new.tsv") if file.is_file()
+    ]
+    return FORM.unlabelled(found[0]) if found else None
+
+
 def task() -> Task:
     """Return the task; the head and the tail stay with the owner."""
     example = {"input_ids": torch.zeros(2, TOKENS).long()}
@@ -82,6 +91,7 @@ def task() -> Task:
         example=lambda: (example, torch.zeros(2).long()),
         metrics={"accuracy": MulticlassAccuracy(len(CLASSES), average="micro")},
         data=load,
+        new_data=load_new,
         classes=len(CLASSES),
         form=FORM,
     )
