@@ -120,6 +120,24 @@ def test_perfect_reversed_and_blind_scores():
         assert blind[name]["low"] < blind[name]["mean"] < blind[name]["high"]
 
 
+@pytest.mark.parametrize("count", [20, 50, 300])
+def test_the_chance_of_every_figure_is_what_blind_scores_reach(count):
+    generator = torch.Generator().manual_seed(count)
+    truth = torch.arange(2 * count) < count
+    scores = torch.rand(2_000, 2 * count, generator=generator).double().numpy()
+    reached = np.array([true_positives_at(one, truth.numpy()) for one in scores])
+    told = fact_score(torch.rand(2 * count), truth).figures["tpr_at_1_fpr"]["chance"]
+    assert abs(reached.mean() - told) < 5 * reached.std() / len(reached) ** 0.5
+
+
+def test_equal_scores_in_the_middle_share_the_half_that_is_called_true():
+    members = torch.tensor([1.0] * 90 + [0.0] * 10)
+    others = torch.tensor([1.0] * 60 + [0.0] * 40)
+    figures = fact_score(torch.cat([members, others]), torch.arange(200) < 100).figures
+    expected = 0.5 + (0.9 - 0.6) * (100 / 150) / 2
+    assert figures["balanced_accuracy"]["mean"] == pytest.approx(expected)
+
+
 def test_of_one_kind_alone_nothing_can_be_told():
     with pytest.raises(AuditError, match="4 yes and 0 no"):
         fact_score(torch.rand(4), torch.ones(4).bool())

@@ -255,15 +255,17 @@ def _label_table(entries: list[dict[str, Any]]) -> Table:
 
 
 def _fact_table(entries: list[dict[str, Any]]) -> Table:
-    title = "facts about samples (blind guessing: 0.5, 0.5 and 0.01)"
+    title = "facts about samples (blind guessing: 0.5, 0.5 and the last column)"
     table = Table(title=title, title_justify="left")
     for column in ("attack", "about", "message"):
         table.add_column(column, no_wrap=column != "attack", overflow="fold")
-    for column in ("AUC", "balanced accuracy", "found at 1 % false"):
+    for column in ("AUC", "balanced accuracy", "found at 1 % false", "found blindly"):
         table.add_column(column, justify="right")
     for entry in entries:
         figures = (_with_interval(each) for each in entry["metrics"].values())
-        table.add_row(attack_label(entry), entry["kind"], entry["message"], *figures)
+        blind = f"{entry['metrics']['tpr_at_1_fpr']['chance']:.3f}"
+        names = attack_label(entry), entry["kind"], entry["message"]
+        table.add_row(*names, *figures, blind)
     return table
 
 
