@@ -56,6 +56,24 @@ def test_a_suspected_sample_is_looked_up_among_the_recorded_codes(scene):
     assert auc(made, "membership-match", "code") == 1.0
 
 
+def test_outputs_that_differ_in_one_direction_tell_the_classifier_who_is_a_member(
+    scene,
+):
+    made = with_crowd(scene())
+    reply = made.knowledge.crowd.view.exchanges[0].reply
+    reply.output.values[MEMBERS] += 5.0
+    assert auc(made, "membership-known", "output") > 0.9
+    assert auc(made, "membership-known", "samples") < 0.75
+
+
+def test_sets_that_differ_by_themselves_show_in_the_samples(scene):
+    made = with_crowd(scene())
+    brighter = made.truth + 0.5 * MEMBERS[:, None, None, None]
+    crowd = replace(made.knowledge.crowd, samples=brighter)
+    made.knowledge = replace(made.knowledge, crowd=crowd)
+    assert auc(made, "membership-known", "samples") > 0.9
+
+
 def test_a_classifier_is_scored_on_samples_that_it_was_not_told_about(scene):
     made = with_crowd(scene())
     attack = equip(ATTACKS.get("membership-known"), made.knowledge)
