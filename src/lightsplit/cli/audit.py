@@ -255,18 +255,23 @@ def _label_table(entries: list[dict[str, Any]]) -> Table:
 
 
 def _fact_table(entries: list[dict[str, Any]]) -> Table:
-    title = "facts about samples (blind guessing: 0.5, 0.5 and the last column)"
+    blind = {f"{one['metrics']['tpr_at_1_fpr']['chance']:.3f}" for one in entries}
+    title = f"facts about samples (blind guessing: 0.5, 0.5 and {_range(blind)})"
     table = Table(title=title, title_justify="left")
     for column in ("attack", "about", "message"):
         table.add_column(column, no_wrap=column != "attack", overflow="fold")
-    for column in ("AUC", "balanced accuracy", "found at 1 % false", "found blindly"):
+    for column in ("AUC", "balanced accuracy", "found at 1 % false"):
         table.add_column(column, justify="right")
     for entry in entries:
         figures = (_with_interval(each) for each in entry["metrics"].values())
-        blind = f"{entry['metrics']['tpr_at_1_fpr']['chance']:.3f}"
-        names = attack_label(entry), entry["kind"], entry["message"]
-        table.add_row(*names, *figures, blind)
+        table.add_row(attack_label(entry), entry["kind"], entry["message"], *figures)
     return table
+
+
+def _range(figures: set[str]) -> str:
+    """Return one figure, or the lowest and the highest of several."""
+    ordered = sorted(figures)
+    return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"
 
 
 def _with_interval(figures: dict[str, float]) -> str:
