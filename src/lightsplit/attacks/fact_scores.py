@@ -106,7 +106,7 @@ def blind_true_positives(no: int, rate: float = LOW_RATE) -> float:
 def _upper_half(scores: NDArray[Any]) -> NDArray[Any]:
     """Return 1 for the half of higher scores; equal ones in the middle share it."""
     middle = np.median(scores)
-    said = (scores > middle) * 1.0
+    said: NDArray[Any] = (scores > middle) * 1.0
     equal = scores == middle
     if equal.any():
         said[equal] = (len(scores) / 2 - said.sum()) / equal.sum()
