@@ -56,6 +56,24 @@ def test_a_suspected_sample_is_looked_up_among_the_recorded_codes(scene):
     assert auc(made, "membership-match", "code") == 1.0
 
 
+def test_outputs_that_differ_in_one_direction_tell_the_classifier_who_is_a_member(
+    scene,
+):
+    made = with_crowd(scene())
+    reply = made.knowledge.crowd.view.exchanges[0].reply
+    reply.output.values[MEMBERS] += 5.0
+    assert auc(made, "membership-known", "output") > 0.9
+    assert auc(made, "membership-known", "samples") < 0.75
+
+
+def test_sets_that_differ_by_themselves_show_in_the_samples(scene):
+    made = with_crowd(scene())
+    brighter = made.truth + 0.5 * MEMBERS[:, None, None, None]
+    crowd = replace(made.knowledge.crowd, samples=brighter)
+    made.knowledge = replace(made.knowledge, crowd=crowd)
+    assert auc(made, "membership-known", "samples") > 0.9
+
+
 def test_a_classifier_is_scored_on_samples_that_it_was_not_told_about(scene):
     made = with_crowd(scene())
     attack = equip(ATTACKS.get("membership-known"), made.knowledge)
@@ -118,6 +136,24 @@ def test_perfect_reversed_and_blind_scores():
     for name, slack in (("auc", 0.1), ("balanced_accuracy", 0.1)):
         assert abs(blind[name]["mean"] - blind[name]["chance"]) < slack
         assert blind[name]["low"] < blind[name]["mean"] < blind[name]["high"]
+
+
+@pytest.mark.parametrize("count", [20, 50, 300])
+def test_the_chance_of_every_figure_is_what_blind_scores_reach(count):
+    generator = torch.Generator().manual_seed(count)
+    truth = torch.arange(2 * count) < count
+    scores = torch.rand(2_000, 2 * count, generator=generator).double().numpy()
+    reached = np.array([true_positives_at(one, truth.numpy()) for one in scores])
+    told = fact_score(torch.rand(2 * count), truth).figures["tpr_at_1_fpr"]["chance"]
+    assert abs(reached.mean() - told) < 5 * reached.std() / len(reached) ** 0.5
+
+
+def test_equal_scores_in_the_middle_share_the_half_that_is_called_true():
+    members = torch.tensor([1.0] * 90 + [0.0] * 10)
+    others = torch.tensor([1.0] * 60 + [0.0] * 40)
+    figures = fact_score(torch.cat([members, others]), torch.arange(200) < 100).figures
+    expected = 0.5 + (0.9 - 0.6) * (100 / 150) / 2
+    assert figures["balanced_accuracy"]["mean"] == pytest.approx(expected)
 
 
 def test_of_one_kind_alone_nothing_can_be_told():

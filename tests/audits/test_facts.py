@@ -36,6 +36,7 @@ def test_every_fact_has_an_entry_with_its_scores(own_run, quiet, topology):
         ("membership-clusters", "output"),
         ("membership-known", "code"),
         ("membership-known", "output"),
+        ("membership-known", "samples"),
         ("membership-match", "code"),
         ("property-classifier", "targets"),
     }
@@ -55,7 +56,7 @@ def test_a_report_has_a_table_of_them(own_run, quiet):
     audit(folder, OPTIONS, watch=quiet)
     runs, _ = find_runs([folder.path])
     made = {table.name: table for table in audit_tables(group_runs(runs))}
-    assert len(made["facts"].rows) == 6
+    assert len(made["facts"].rows) == 7
     assert "found at 1 % false" in made["facts"].columns
 
 

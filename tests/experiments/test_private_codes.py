@@ -85,6 +85,20 @@ def test_a_private_code_of_a_sample_is_not_its_clear_code(make_job):
     assert 0 < (made.code.values != made.sent.values).any(1).float().mean() < 1
 
 
+def test_an_evaluation_that_is_repeated_sends_the_very_codes_again(make_job):
+    """A server that was resumed asks for it again: other noise would be averaged."""
+    client = make_job(**FLOATS, dp=2.0).trainer.clients[0]
+    recorder, inputs = Recorder(), torch.rand(4, 1, 8, 8)
+    client.send = through(recorder, client.send)
+    for _ in range(2):
+        client.predict_test(inputs, 0)
+        client.predict_test(inputs, 4)
+    codes = [message.code.values for message, _ in recorder.exchanges]
+    assert torch.equal(codes[0], codes[2])
+    assert torch.equal(codes[1], codes[3])
+    assert not torch.equal(codes[0], codes[1])
+
+
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
@@ -118,24 +132,51 @@ def test_codes_that_depend_on_others_or_go_out_often_are_refused(
         make_job(**settings, dp=2.0)
 
 
-def test_a_server_that_asks_for_more_steps_or_other_codes_gets_nothing(tmp_path):
+def asking(folder, releases=2):
+    """Return a client's budget of three steps, what asks it, and what was sent."""
     sent = []
-    budget = ReleaseBudget(ReleaseLog(tmp_path), lambda: 3)
+    budget = ReleaseBudget(ReleaseLog(folder), releases, lambda: 3)
 
     def ask(step, value, *, is_training=True):
         code = Code(torch.full((2, 2), value))
         message = CodeMessage(0, step, code, is_training=is_training)
         return budget(message, sent.append)
 
+    return budget, ask, sent
+
+
+def test_a_server_that_asks_for_more_steps_or_other_codes_gets_nothing(tmp_path):
+    _, ask, sent = asking(tmp_path)
     ask(0, 1.0)
     ask(2, 2.0)
     ask(0, 1.0)  # again, as it was
-    ask(9, 2.0, is_training=False)
     with pytest.raises(RunError, match=r"counted for 3 steps .* step 4"):
         ask(3, 1.0)
     with pytest.raises(RunError, match="codes of its step 2, and now"):
         ask(2, 2.5)
-    assert len(sent) == 4
-    again = ReleaseBudget(ReleaseLog(tmp_path), lambda: 3)
+    assert len(sent) == 3
+    _, again, _ = asking(tmp_path)
     with pytest.raises(RunError, match="codes of its step 0"):
-        again(CodeMessage(0, 0, Code(torch.zeros(2, 2))), sent.append)
+        again(0, 0.0)
+
+
+def test_a_server_that_asks_for_more_evaluations_or_other_ones_gets_nothing(tmp_path):
+    budget, ask, sent = asking(tmp_path)
+
+    def evaluate(step, *values):
+        budget.begin_evaluation()
+        for value in values:
+            ask(step, value, is_training=False)
+
+    evaluate(1, 1.0, 2.0)
+    evaluate(1, 1.0, 2.0)  # again, as it was
+    evaluate(3, 1.5, 2.5)
+    with pytest.raises(RunError, match=r"counted for 2 evaluations"):
+        evaluate(2, 1.0)
+    with pytest.raises(RunError, match="evaluation after step 3, and now"):
+        evaluate(3, 1.5, 2.0)
+    assert len(sent) == 7
+    budget, ask, sent = asking(tmp_path)
+    evaluate(1, 1.0, 2.0)
+    with pytest.raises(RunError, match=r"counted for 2 evaluations"):
+        evaluate(2, 1.0)

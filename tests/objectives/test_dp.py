@@ -122,6 +122,25 @@ def test_codes_of_floats_are_clipped_and_get_noise_of_twice_the_norm(norm):
     assert promise["epsilon"] == pytest.approx(2, abs=0.002)
 
 
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, 1e30])
+def test_a_sample_that_makes_a_head_overflow_gets_a_code_like_any_other(value):
+    """A server could steer a head so that one sample does; its code must hide it."""
+    floats = DifferentialPrivacy(CODECS.create("raw", shape=(4,)), 1, epsilon=2.0)
+    got = sent(floats, torch.full((2000, 4), value))
+    assert got.isfinite().all()
+    assert got.mean(dim=0).norm() < 1 + 5 * floats.mechanism.sigma / math.sqrt(2000)
+
+
+def test_numbers_that_are_none_become_one_of_the_few_codes():
+    got = sent(
+        DifferentialPrivacy(few(2), 1, epsilon=1.0), torch.full((5000, 2), math.nan)
+    )
+    seen, times = torch.unique(got, dim=0, return_counts=True)
+    assert len(seen) == 4
+    expected = 5000 * torch.tensor(sorted([kept(1.0, 4)] + 3 * [changed(1.0, 4) / 3]))
+    assert (times.sort().values - expected).abs().max() < 5 * math.sqrt(5000 / 4)
+
+
 @pytest.mark.parametrize(
     ("codec", "options", "releases", "reason"),
     [

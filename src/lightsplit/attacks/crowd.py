@@ -14,7 +14,7 @@ from torch import Tensor
 from lightsplit.attacks.view import ServerView
 from lightsplit.errors import AuditError
 
-CODE, OUTPUT = "code", "output"
+CODE, OUTPUT, SAMPLES = "code", "output", "samples"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +39,11 @@ class Crowd:
         return (CODE, OUTPUT)
 
     def rows(self, source: str) -> Tensor:
-        """Return one flat float32 row per sample."""
+        """Return one flat float32 row per sample, of a message or the samples."""
         if source == CODE:
             return self.view.codes.flatten(1).float().cpu()
+        if source == SAMPLES:
+            return self.samples.flatten(1).float().cpu()
         if source != OUTPUT:
             raise AuditError(f"a prediction is a code and an output, got {source!r}")
         wire = self.view.wire

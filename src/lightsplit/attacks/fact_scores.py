@@ -5,10 +5,12 @@
     tpr_at_1_fpr       the share of yes that is found when 1 % of no is called yes too
 
 A mean over all samples hides whom an attacker is sure about, so the last one is shown
-beside the others (Carlini et al., 2022). Blind guessing gives 0.5, 0.5 and 0.01.
+beside the others (Carlini et al., 2022). Blind guessing gives 0.5, 0.5 and, with many
+samples, 0.01. Of n samples that are no, ⌊n / 100⌋ may be called yes: with fewer than
+100, none. A blind score then finds (⌊n / 100⌋ + 1) / (n + 1) of yes: 2 % where n is 50.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +23,6 @@ from lightsplit.seeding import numpy_generator
 
 RESAMPLES = 200
 LOW_RATE = 0.01
-CHANCES = {"auc": 0.5, "balanced_accuracy": 0.5, "tpr_at_1_fpr": LOW_RATE}
 
 
 class FactScore(NamedTuple):
@@ -39,8 +40,8 @@ def fact_score(
     Args:
         scores: higher for a likelier yes.
         truth: whether it is one.
-        threshold: above which the attacker says yes; by default the median, for an
-            attacker who knows that half of the samples are.
+        threshold: above which the attacker says yes; by default the attacker knows
+            that half of the samples are, and says yes to the half of higher scores.
         seed: of the bootstrap.
     """
     found, yes = scores.double().numpy(), truth.bool().numpy()
@@ -49,22 +50,28 @@ def fact_score(
             f"expected scores of yes and of no, got {len(found)} scores for "
             f"{int(yes.sum())} yes and {int((~yes).sum())} no"
         )
-    at = float(np.median(found)) if threshold is None else threshold
-    measures: dict[str, Callable[[NDArray[Any], NDArray[Any]], float]] = {
-        "auc": area,
-        "balanced_accuracy": lambda s, t: balanced_accuracy(s > at, t),
-        "tpr_at_1_fpr": true_positives_at,
+    said = _upper_half(found) if threshold is None else (found > threshold) * 1.0
+    measures: dict[str, tuple[Callable[[NDArray[Any]], float], float]] = {
+        "auc": (lambda rows: area(found[rows], yes[rows]), 0.5),
+        "balanced_accuracy": (
+            lambda rows: balanced_accuracy(said[rows], yes[rows]),
+            0.5,
+        ),
+        "tpr_at_1_fpr": (
+            lambda rows: true_positives_at(found[rows], yes[rows]),
+            blind_true_positives(int((~yes).sum())),
+        ),
     }
+    everything = np.arange(len(found))
     draws = list(_resamples(yes, numpy_generator(seed, "facts")))
     figures = {}
-    for name, measure in measures.items():
-        values = [measure(found[rows], yes[rows]) for rows in draws]
-        low, high = np.quantile(values, [0.025, 0.975])
+    for name, (measure, chance) in measures.items():
+        low, high = np.quantile([measure(rows) for rows in draws], [0.025, 0.975])
         figures[name] = {
-            "mean": measure(found, yes),
+            "mean": measure(everything),
             "low": float(low),
             "high": float(high),
-            "chance": CHANCES[name],
+            "chance": chance,
         }
     return FactScore(figures, len(found))
 
@@ -78,8 +85,8 @@ def area(scores: NDArray[Any], yes: NDArray[Any]) -> float:
 
 
 def balanced_accuracy(said: NDArray[Any], yes: NDArray[Any]) -> float:
-    """Return the mean of the right shares of both sides."""
-    return float((said[yes].mean() + (~said[~yes]).mean()) / 2)
+    """Return the mean of the right shares of both sides; ``said`` is 1 for yes."""
+    return float((said[yes].mean() + (1 - said[~yes]).mean()) / 2)
 
 
 def true_positives_at(
@@ -91,7 +98,22 @@ def true_positives_at(
     return float((scores[yes] > threshold).mean())
 
 
-def _resamples(yes: NDArray[Any], generator: Any) -> Any:
+def blind_true_positives(no: int, rate: float = LOW_RATE) -> float:
+    """Return the share of yes that a blind score finds, beside so many no."""
+    return (int(rate * no) + 1) / (no + 1)
+
+
+def _upper_half(scores: NDArray[Any]) -> NDArray[Any]:
+    """Return 1 for the half of higher scores; equal ones in the middle share it."""
+    middle = np.median(scores)
+    said: NDArray[Any] = (scores > middle) * 1.0
+    equal = scores == middle
+    if equal.any():
+        said[equal] = (len(scores) / 2 - said.sum()) / equal.sum()
+    return said
+
+
+def _resamples(yes: NDArray[Any], generator: Any) -> Iterator[NDArray[Any]]:
     """Yield rows drawn with replacement, yes and no apart."""
     sides = [np.flatnonzero(yes), np.flatnonzero(~yes)]
     for _ in range(RESAMPLES):

@@ -16,7 +16,8 @@ is shared. Everything is matched for the head's and the encoder's weights.
 
 Where we differ: the network is in evaluation mode, as in the released code of the last;
 pixels are in [0, 1]; the image of the lowest cost is kept, so that a search that
-diverges does not lose what it had found.
+diverges does not lose what it had found. The squared distance is relative to the
+observed gradients, so that small ones do not end L-BFGS at its first step.
 """
 
 from collections.abc import Callable

@@ -155,9 +155,15 @@ def label_of(gradients: Tensor) -> Tensor:
 
 
 def squared_distance(found: tuple[Tensor, ...], wanted: list[Tensor]) -> Tensor:
-    """Return the sum of squared differences."""
+    """Return the sum of squared differences, relative to the squares of those wanted.
+
+    L-BFGS stops at slopes below a fixed size. A network that is sure of an image gives
+    it small gradients, and the plain sum would end the search at its first step.
+    """
     pairs = zip(found, wanted, strict=True)
-    return torch.stack([(ours - theirs).square().sum() for ours, theirs in pairs]).sum()
+    sums = [(ours - theirs).square().sum() for ours, theirs in pairs]
+    length = torch.stack([theirs.square().sum() for theirs in wanted]).sum()
+    return torch.stack(sums).sum() / length.clamp_min(1e-30)
 
 
 def cosine_distance(found: tuple[Tensor, ...], wanted: list[Tensor]) -> Tensor:

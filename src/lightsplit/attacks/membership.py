@@ -5,7 +5,10 @@
                          vanilla topology the server sees how sure it is: the largest
                          probability
     membership-known     of half of the crowd it is known, as a colluding client knows
-                         it of its own samples; a classifier reads the rest
+                         it of its own samples; a classifier reads the rest. It reads
+                         the samples themselves too, which no network has touched:
+                         whatever it finds there is how the two sets differ, and no
+                         memory
     membership-match     the attacker has the sample and the head: was its code among
                          those of training?
 
@@ -21,7 +24,7 @@ import torch
 
 from lightsplit.attacks.base import ATTACKS, Budget, Kind, at_least
 from lightsplit.attacks.capabilities import InfersMembership, Suspicion
-from lightsplit.attacks.crowd import CODE, OUTPUT, Crowd
+from lightsplit.attacks.crowd import CODE, OUTPUT, SAMPLES, Crowd
 from lightsplit.attacks.decoder_stems import Standardise
 from lightsplit.attacks.knowledge import ClientCopy
 from lightsplit.attacks.separator import Separator
@@ -104,6 +107,10 @@ class MembershipKnown(OfACrowd):
     threat_model = "a server that knows of half of the samples whether they are members"
     cost = "four logistic regressions; seconds"
     facts = PartFacts(assumes="a client that tells which samples it trained on")
+
+    def sources(self, view: ServerView) -> Sequence[str]:
+        """Return code and output, and the samples as the floor of both."""
+        return (*super().sources(view), SAMPLES)
 
     def suspect(self, view: ServerView, source: str) -> Suspicion:
         """Return the classifier's belief about the other half."""

@@ -255,7 +255,8 @@ def _label_table(entries: list[dict[str, Any]]) -> Table:
 
 
 def _fact_table(entries: list[dict[str, Any]]) -> Table:
-    title = "facts about samples (blind guessing: 0.5, 0.5 and 0.01)"
+    blind = {f"{one['metrics']['tpr_at_1_fpr']['chance']:.3f}" for one in entries}
+    title = f"facts about samples (blind guessing: 0.5, 0.5 and {_range(blind)})"
     table = Table(title=title, title_justify="left")
     for column in ("attack", "about", "message"):
         table.add_column(column, no_wrap=column != "attack", overflow="fold")
@@ -265,6 +266,12 @@ def _fact_table(entries: list[dict[str, Any]]) -> Table:
         figures = (_with_interval(each) for each in entry["metrics"].values())
         table.add_row(attack_label(entry), entry["kind"], entry["message"], *figures)
     return table
+
+
+def _range(figures: set[str]) -> str:
+    """Return one figure, or the lowest and the highest of several."""
+    ordered = sorted(figures)
+    return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"
 
 
 def _with_interval(figures: dict[str, float]) -> str:

@@ -92,11 +92,9 @@ class Worker:
         if isinstance(client, OnceClient):
             client.releases = ReleaseLog(options.state_folder)
         client.send = through(options.meter, self.send)
-        releases = client.side.releases
-        if releases is not None and not isinstance(client, OnceClient):
-            log = ReleaseLog(options.state_folder)
-            steps = partial(self._counted_steps, releases)
-            client.send = through(ReleaseBudget(log, steps), client.send)
+        self._budget = self._make_budget()
+        if self._budget is not None:
+            client.send = through(self._budget, client.send)
         if options.records:
             client.send = through(Tape(options.tape), client.send)
 
@@ -141,6 +139,14 @@ class Worker:
             return self._client.averaging
         self._client.weight_averaging = WeightAveraging(key, size)
         return self._client.weight_averaging
+
+    def _make_budget(self) -> ReleaseBudget | None:
+        """Return what counts the releases of codes, where a promise counts on them."""
+        releases = self._client.side.releases
+        if releases is None or isinstance(self._client, OnceClient):
+            return None
+        log = ReleaseLog(self._options.state_folder)
+        return ReleaseBudget(log, releases, partial(self._counted_steps, releases))
 
     def _counted_steps(self, releases: int) -> int:
         """Return the steps in which each sample is sent so many times."""
@@ -200,6 +206,8 @@ class Worker:
 
     def _evaluate(self, test: LabelledBatches) -> tuple[dict[str, float], int]:
         """Return the loss and the metrics in the order of the contract, and samples."""
+        if self._budget is not None:
+            self._budget.begin_evaluation()
         found = measure(self._client, test, self._options.scoring)
         names = (LOSS, *self._contract.metrics)
         return {name: found.figures[name] for name in names}, found.samples

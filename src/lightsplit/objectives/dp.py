@@ -9,7 +9,9 @@
 Whatever the server computes from the codes of a sample, it can tell any two samples
 apart only as far as ε says. The promise is about every code that leaves the client, in
 training, tests and predictions alike. Releases add up: σ is chosen for all of a run,
-and randomised response is refused where codes are sent more than once.
+and randomised response is refused where codes are sent more than once. A code that is
+no number is taken for a legal one: an error, or a NaN, would tell that this sample made
+the head overflow.
 
 It is about codes and nothing else. Outputs come back and their gradients go; a head
 that is trained on private data and handed on needs a promise of its own.
@@ -128,6 +130,7 @@ class _Response:
 
     def private(self, values: Tensor) -> Tensor:
         """Return each row as it is, or in its place another one of all rows."""
+        values = values.nan_to_num(-1.0, 1.0, -1.0)
         words = draw_words(2 * len(values), values).reshape(2, len(values))
         chance, shift = (torch.from_numpy((part >> 11).astype("i8")) for part in words)
         # At least the exact chance, so that ε is at most what was asked for.
@@ -163,7 +166,7 @@ class _Gaussian:
 
     def private(self, values: Tensor) -> Tensor:
         """Return the clipped codes with noise."""
-        bounded = clipped(values, self.norm)
+        bounded = clipped(values.nan_to_num(0.0, 0.0, 0.0), self.norm)
         return bounded + self.sigma * draw_normal(bounded.detach())
 
     def promise(self) -> dict[str, Any]:

@@ -186,12 +186,14 @@ class Client:
         prediction: Tensor = self.model.eval()(to_device(inputs, self.device))
         return prediction
 
-    def predict_test(self, inputs: Any, first: int) -> Tensor:  # noqa: ARG002
+    def predict_test(self, inputs: Any, first: int) -> Tensor:
         """Return logits for test samples from number ``first`` on.
 
         Where codes are sent once, so are those of test samples; here they are sent at
-        every evaluation.
+        every evaluation. One that is repeated after the same step draws the same noise.
         """
+        if first == 0:
+            self.model.draws.begin_evaluation()
         return self.predict(inputs)
 
     def hand_on(self) -> State:

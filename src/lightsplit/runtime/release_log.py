@@ -8,7 +8,7 @@ went back to an earlier checkpoint, may have to send codes again. It sends the s
 or none: what the server sees of a sample does not add up, whatever the server asks for.
 
 Where codes are sent once, samples are listed; where each release of a code is counted
-(``ReleaseBudget``), the steps that codes were sent in.
+(``ReleaseBudget``), the steps and evaluations that codes were sent in.
 """
 
 import hashlib
@@ -23,11 +23,12 @@ from lightsplit.results.appending import append_line, whole_lines
 from lightsplit.transports import Send
 
 FILE_NAME = "released.jsonl"
-_Place = tuple[str, int]
+_Place = tuple[str, int, int]  # kind, number, batch of an evaluation
 _KINDS = {
     "training": "the codes of its training samples from number {} on",
     "test": "the codes of its test samples from number {} on",
     "step": "the codes of its step {}",
+    "evaluation": "the codes of its evaluation after step {}",
 }
 
 
@@ -45,14 +46,22 @@ class ReleaseLog:
             for number, line in whole_lines(self._file):
                 self._known |= _parsed(self._file, number, line)
 
-    def note(self, message: Release | CodeMessage) -> None:
-        """Remember a message before it is sent; refuse other codes in its place."""
-        place, digest = _place(message), _digest(message)
+    @property
+    def evaluations(self) -> set[int]:
+        """The steps after which test samples were sent."""
+        return {number for kind, number, _ in self._known if kind == "evaluation"}
+
+    def note(self, message: Release | CodeMessage, batch: int = 0) -> None:
+        """Remember a message before it is sent; refuse other codes in its place.
+
+        An evaluation has several messages: ``batch`` counts them.
+        """
+        place, digest = _place(message, batch), _digest(message)
         before = self._known.get(place)
         if before == digest:
             return
         if before is not None:
-            kind, number = place
+            kind, number, _ = place
             raise RunError(
                 f"this client has sent {_KINDS[kind].format(number)}, and now they "
                 "came out otherwise, so they are not sent: data, settings or head have "
@@ -61,6 +70,7 @@ class ReleaseLog:
         self._known[place] = digest
         if self._file is not None:
             line = {"kind": place[0], "number": place[1], "sha256": digest}
+            line |= {"batch": batch} if batch else {}
             append_line(self._file, json.dumps(line).encode())
 
 
@@ -69,31 +79,56 @@ class ReleaseBudget:
 
     Args:
         log: of the client.
+        releases: of one sample: each test sample is in so many evaluations.
         steps: returns how many steps the client may send codes in.
     """
 
-    def __init__(self, log: ReleaseLog, steps: Callable[[], int]) -> None:
+    def __init__(
+        self, log: ReleaseLog, releases: int, steps: Callable[[], int]
+    ) -> None:
         self._log = log
+        self._releases = releases
         self._steps = steps
+        self._batch = 0  # of the evaluation
+
+    def begin_evaluation(self) -> None:
+        """Take the next codes outside training for those of a whole test set."""
+        self._batch = 0
 
     def __call__(self, request: Request, call_next: Send) -> Reply:
         """Pass a request on, if its codes are counted."""
-        if isinstance(request, CodeMessage) and request.is_training:
-            most = self._steps()
-            if request.step >= most:
-                raise RunError(
-                    f"differential privacy was counted for {most:,} steps of this "
-                    f"client, and the server asks for step {request.step + 1:,}: "
-                    "nothing was sent"
-                )
-            self._log.note(request)
+        if isinstance(request, CodeMessage):
+            if request.is_training:
+                self._note_step(request)
+            else:
+                self._note_evaluation(request)
         return call_next(request)
 
+    def _note_step(self, request: CodeMessage) -> None:
+        most = self._steps()
+        if request.step >= most:
+            raise RunError(
+                f"differential privacy was counted for {most:,} steps of this client, "
+                f"and the server asks for step {request.step + 1:,}: nothing was sent"
+            )
+        self._log.note(request)
 
-def _place(message: Release | CodeMessage) -> _Place:
+    def _note_evaluation(self, request: CodeMessage) -> None:
+        done = self._log.evaluations
+        if request.step not in done and len(done) >= self._releases:
+            raise RunError(
+                f"differential privacy was counted for {self._releases:,} evaluations "
+                "of test samples, and the server asks for another one: nothing was sent"
+            )
+        self._log.note(request, self._batch)
+        self._batch += 1
+
+
+def _place(message: Release | CodeMessage, batch: int) -> _Place:
     if isinstance(message, CodeMessage):
-        return "step", message.step
-    return "training" if message.is_training else "test", message.first
+        kind = "step" if message.is_training else "evaluation"
+        return kind, message.step, batch
+    return "training" if message.is_training else "test", message.first, batch
 
 
 def _digest(message: Release | CodeMessage) -> str:
@@ -105,7 +140,7 @@ def _digest(message: Release | CodeMessage) -> str:
 def _parsed(file: Path, number: int, line: bytes) -> dict[_Place, str]:
     try:
         found = json.loads(line)
-        place = (str(found["kind"]), int(found["number"]))
+        place = str(found["kind"]), int(found["number"]), int(found.get("batch", 0))
         if place[0] in _KINDS:
             return {place: str(found["sha256"])}
     except (ValueError, KeyError, TypeError):

@@ -128,7 +128,7 @@ class ClientDraws:
 
     Training draws from (secret, client, step, part). Prediction draws from (secret,
     client, step, "predict", count), where the count of passes starts again at every
-    step: a resumed run draws the same numbers.
+    step and every evaluation: a resumed run draws the same numbers.
     """
 
     def __init__(self, secret: Secret) -> None:
@@ -154,6 +154,10 @@ class ClientDraws:
         """
         who = client if self.secret.is_seed else "own"
         return self.secret.scope(who, "release", pool, first)
+
+    def begin_evaluation(self) -> None:
+        """Draw as for the first evaluation after this step, if it is another one."""
+        self._predictions = 0
 
     def prediction(self, client: int, step: int) -> AbstractContextManager[None]:
         """Seed the next pass of a prediction, after ``step`` steps of training."""
