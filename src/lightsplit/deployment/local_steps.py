@@ -60,6 +60,10 @@ class LocalSteps:
             self._server.abandon_step()
             snapshot.put_back({"server": self._server.side}, self._before)
 
+    def undo_round(self, _opened: OpenRound) -> bool:
+        """Return false: the steps of those who stay are in the backbone by now."""
+        return False
+
     def check(self, request: Request) -> None:
         """Accept every share: the server cannot read it."""
 

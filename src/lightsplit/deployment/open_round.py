@@ -83,10 +83,14 @@ class OpenRound:
         is_late = self.waited(now) >= patience
         return is_late and len(self.heard) >= max(least, 1)
 
-    def check_member(self, client: int, kind: str) -> None:
-        """Raise unless a message of an owner can still count in this round."""
+    def check_not_refused(self, client: int) -> None:
+        """Raise the refusal that put an owner out of this round, if there was one."""
         if client in self._refusals:
             raise self._refusals[client]
+
+    def check_member(self, client: int, kind: str) -> None:
+        """Raise unless a message of an owner can still count in this round."""
+        self.check_not_refused(client)
         place = self._kinds.index(kind)
         is_late = place < len(self._came)
         if is_late or client not in self.expected:

@@ -6,9 +6,10 @@ import time
 from lightsplit.deployment.roster import Member, Roster
 from lightsplit.deployment.round_run import RoundRun
 from lightsplit.deployment.run_control import RunControl
+from lightsplit.deployment.turn_budget import SPARE_MOVES
 from lightsplit.errors import RunError
 
-_MOVES = 11  # one, and ten for coming back after a broken line, as in turns
+_MOVES = 1 + SPARE_MOVES  # of a round's one step
 
 
 class RoundControl(RunControl):
@@ -60,13 +61,26 @@ class RoundControl(RunControl):
             self._stop_now()
             self._end()
             return
-        for index in self.run.advance(time.monotonic(), stops=self.wants_stop):
-            self.roster[index].wake.notify_all()
+        self._advance()
         if self.is_over:
             self._end()
         elif self.wants_stop and self.run.is_at_boundary:
             self._stop_now()
             self._end()
+
+    def _advance(self) -> None:
+        """Do what is due.
+
+        Whoever calls has not caused an error in it: that is another owner's or the
+        server's own, and would come again at every call.
+        """
+        try:
+            woken = self.run.advance(time.monotonic(), stops=self.wants_stop)
+        except Exception as error:  # noqa: BLE001  it ends the run
+            self.fail(error)
+            return
+        for index in woken:
+            self.roster[index].wake.notify_all()
 
     def stop_if_idle(self) -> None:
         """Stop if no owner works on a round; a round that was left is not saved."""

@@ -3,7 +3,8 @@
     begin ─► open ─► codes ─► gradients ─► [shares] ─► hand-in ─► [boundary] ─► open …
 
 ``advance`` moves the round as far as the messages that have come, and the time, allow.
-At a boundary the run can be saved; a restarted server stands at the boundary that it
+A round that loses too many owners to refusals before its update begins again. At a
+boundary the run can be saved; a restarted server stands at the boundary that it
 saved last, and the owners return to it.
 
 An owner that missed a round of shared heads needs the newest side: another one hands it
@@ -21,6 +22,7 @@ from lightsplit.deployment.round_boundary import RoundBoundary
 from lightsplit.deployment.round_grants import RoundGrants
 from lightsplit.deployment.round_reports import check_done, report
 from lightsplit.deployment.round_steps import RoundSteps, StageSteps
+from lightsplit.deployment.turn_steps import computed
 from lightsplit.errors import ProtocolError
 from lightsplit.protocol import (
     CodeMessage,
@@ -168,7 +170,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         self._make_schedule()
         self._rounds = rounds(self.state.schedule, self._boundary.number)
         self._next = next(self._rounds, None)
-        self._clock = time.monotonic()
+        self._clock = self._idle_since = time.monotonic()
         self._finish_if_over()
         if self.finished is None and not self._saved.exists:
             self.save()  # a restarted server must know the name and the clients
@@ -207,7 +209,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         if opened is None or done.turn != opened.round.number:
             raise _stale(done.turn)
         opened.check_member(member.index, HAND_IN)
-        check_done(self.contract, member, done)
+        check_done(self.contract, member, done, hands_on=member.index == opened.speaker)
         member.meter.add("hand_off", len(done.side))
         opened.hear(member.index, done, time.monotonic())
 
@@ -228,8 +230,17 @@ class RoundRun(NetworkedRun[RoundBoundary]):
             if self.open.kind == HAND_IN:
                 self._close(self.open)
             else:
-                self.open.close_stage(self._answers(self.open), now)
+                self._end_stage(self.open, now)
         return woken
+
+    def _end_stage(self, opened: OpenRound, now: float) -> None:
+        """Answer a stage; begin the round again if too few of its owners are left."""
+        replies = self._answers(opened)
+        if len(replies) < self._least_now and self._steps.undo_round(opened):
+            self.open = None
+            self._idle_since = now
+        else:
+            opened.close_stage(replies, now)
 
     def _answers(self, opened: OpenRound) -> dict[int, Reply]:
         """Return the replies to all messages of a stage."""
@@ -307,9 +318,9 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         reports = [
             report(self.contract, self._roster[one], told[one])
             for one in done
-            if told[one].figures
+            if told[one].figures and self._grants.evaluates(opened, one)
         ]
-        if reports and is_tested:
+        if reports:
             counts = self._roster.bytes_by_kind()
             evaluation = mean_evaluation(reports)
             self.state.remember(opened.round.turn, evaluation, counts)
@@ -343,7 +354,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
 
     def infer(self, message: CodeMessage) -> Reply:
         """Return the output for a code outside training; nothing changes."""
-        return self._server.answer(message)
+        return computed(message, self._server.answer)
 
     def infer_encrypted(self, _message: EncryptedCode) -> EncryptedOutput:
         """Refuse an encrypted code: a run of parallel rounds has none."""

@@ -4,10 +4,10 @@ codes of all ─► joined forward pass ─► output gradients ─► one updat
 gradients ─► with shared heads: parts of the gradient of head and tail ─► one update
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lightsplit.errors import ConfigError
+from lightsplit.errors import ConfigError, LightSplitError
 from lightsplit.protocol import (
     CodeMessage,
     OutputGradient,
@@ -107,7 +107,7 @@ class RoundTrainer(AttendedTrainer):
         if isinstance(first, OutputGradient):
             came = [one for one in requests if isinstance(one, OutputGradient)]
             replies = self.server.backward_round(came)
-            _check_all(came, replies)
+            _check_all(self.server.refused)
             self.server.settle()
             return {i: r for i, r in replies.items() if self._goes_on(i, attendance)}
         shares = [one for one in requests if isinstance(one, Share)]
@@ -125,11 +125,7 @@ def round_pace(state: RunState, round_: Round) -> Pace:
     return Pace(0, 1, round_.place, state.schedule.total_steps)
 
 
-def _check_all(requests: Sequence[OutputGradient], replies: dict[int, Any]) -> None:
+def _check_all(refused: Mapping[int, LightSplitError]) -> None:
     """Refuse a round that the server would leave an honest owner out of."""
-    left = {one.client for one in requests} - replies.keys()
-    if left:
-        raise ConfigError(
-            f"the gradients of client {min(left)} are beyond the norm limit: lower the "
-            "learning rate or raise norm_limit"
-        )
+    for client, error in refused.items():
+        raise ConfigError(f"client {client}: {error}") from error
