@@ -5,15 +5,20 @@
 Owners of v1 make their steps at the same time, owners of v2 in the order of the round.
 An owner is late when it has been silent for too long, however long its steps take; in
 v2 only the one whose place it is can be. Whoever is late leaves no trace in the round.
+An owner may come back and repeat its messages, but not without end.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 from lightsplit.deployment.open_round import OpenRound
+from lightsplit.deployment.turn_budget import SPARE_MOVES
 from lightsplit.deployment.turn_log import TurnLog
 from lightsplit.errors import ProtocolError
 from lightsplit.protocol import Share
 from lightsplit.runs.rounds import Attendance, Round
+
+_KINDS = 2  # of messages in a step: a code, an output gradient
 
 
 class LocalRound(OpenRound):
@@ -38,6 +43,7 @@ class LocalRound(OpenRound):
         self._order = list(order)
         self._logs: dict[int, TurnLog] = {}
         self._spoke: dict[int, float] = {}
+        self._messages: Counter[int] = Counter()
         self._last = self._began = now
         self.current: int | None = None
         self.finished: tuple[int, ...] = ()
@@ -67,8 +73,11 @@ class LocalRound(OpenRound):
         return found
 
     def note(self, client: int, now: float) -> None:
-        """Remember that an owner has sent a message."""
-        self._spoke[client] = self._last = now
+        """Remember that an owner has sent a message, unless it repeats too many."""
+        self._messages[client] += 1
+        of_a_round = _KINDS * self.round.steps_of[client] + 1
+        if self._messages[client] <= of_a_round * (1 + SPARE_MOVES):
+            self._spoke[client] = self._last = now
 
     def invite(self, client: int) -> None:
         """Let an owner in who comes later, unless its place in the order is over."""
