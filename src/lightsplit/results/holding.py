@@ -50,13 +50,15 @@ class Hold:
             or not self._folder.is_dir()
         ):
             return
-        self._handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+        handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
+            os.close(handle)
             raise RunError(
                 f"another process works in {self._folder}: let it end first, or name "
                 "another folder"
             ) from error
         except OSError:
-            return
+            pass
+        self._handle = handle
