@@ -5,7 +5,7 @@ import json
 import signal
 
 import pytest
-from lab.faults import Moments, left_behind, lines, supervise
+from lab.faults import Moments, left_behind, lines, standing_still, supervise
 from lab.processes import wait_until
 from lab.runs import NAMES, assert_same_state, assert_same_weights, build_job, reference
 
@@ -84,7 +84,9 @@ def test_a_run_with_owners_who_come_and_go_is_repeated_from_its_participation(
     cluster.start_client("alice")
     cluster.start_client("bob")
     wait_until(lambda: len(told()) >= 2, "two rounds without carol")
-    cluster.start_client("carol")
+    with standing_still(cluster, "alice", "bob"):
+        cluster.start_client("carol")
+        wait_until(lambda: "carol has come" in cluster.server.text, "carol")
     wait_until(lambda: any(", 2]" in line for line in told()), "carol in a round")
     cluster.processes["bob"].signal(signal.SIGKILL)
     cluster.processes["bob"].wait()

@@ -63,7 +63,7 @@ def lines(cluster, moments, port):
         yield proxies
 
 
-def supervise(cluster, proxies, seconds=4 * PATIENCE_SECONDS):
+def supervise(cluster, proxies, seconds=2 * PATIENCE_SECONDS):
     """Start again whatever was killed, until all have ended well."""
     deadline = time.monotonic() + seconds
     done = set()
@@ -82,6 +82,18 @@ def supervise(cluster, proxies, seconds=4 * PATIENCE_SECONDS):
             else:
                 cluster.start_client(name)
         time.sleep(0.005)
+
+
+@contextlib.contextmanager
+def standing_still(cluster, *names):
+    """Stop clients while another one comes, so that the run is not over before."""
+    for name in names:
+        cluster.clients[name].signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for name in names:
+            cluster.clients[name].signal(signal.SIGCONT)
 
 
 def left_behind(cluster):
