@@ -65,6 +65,9 @@ class RoundSides:
         elif newest is not None:
             self._load(self._saved(newest))
 
+    def take_back(self, _grant: Grant) -> None:
+        """Do nothing: the mean of a round is right, whoever handed it in."""
+
     def _save(self, number: int) -> None:
         if self._folder is not None:
             blob = tensors.to_bytes(self._client.side.state())
