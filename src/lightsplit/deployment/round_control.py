@@ -1,4 +1,4 @@
-"""Who is woken in a run of parallel rounds, and when it stops."""
+"""When to wake the owners in a run of rounds, and when the run stops."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ _MOVES = 1 + SPARE_MOVES  # of a round's one step
 
 
 class RoundControl(RunControl):
-    """Lets rounds go on when their messages have come, or when the time is up.
+    """Moves rounds on when their messages have arrived or their time is up.
 
     Callers hold ``lock``. Its arguments are those of RunControl, with a RoundRun.
     """
@@ -29,7 +29,7 @@ class RoundControl(RunControl):
             self.pass_on()
 
     def check_time(self) -> None:
-        """Let a round go on without those who are late; end a run that stands."""
+        """Let a round go on without late owners; end a run that has come to a halt."""
         if self.is_over:
             return
         self.begin_if_ready()
@@ -53,7 +53,7 @@ class RoundControl(RunControl):
         )
 
     def pass_on(self) -> None:
-        """Do what is due, and wake everybody for whom something has changed."""
+        """Do what is due, and wake every owner that it concerns."""
         if self.is_over:
             self._end()
             return
@@ -71,8 +71,8 @@ class RoundControl(RunControl):
     def _advance(self) -> None:
         """Do what is due.
 
-        Whoever calls has not caused an error in it: that is another owner's or the
-        server's own, and would come again at every call.
+        The caller is not to blame for an error here: it comes from another owner or
+        from the server itself, and would come again at every call.
         """
         try:
             woken = self.run.advance(time.monotonic(), stops=self.wants_stop)
@@ -83,7 +83,7 @@ class RoundControl(RunControl):
             self.roster[index].wake.notify_all()
 
     def stop_if_idle(self) -> None:
-        """Stop if no owner works on a round; a round that was left is not saved."""
+        """Stop if no owner is working on a round; an unfinished round is not saved."""
         if self.is_over:
             return
         at_work = [self.roster[index] for index in self.run.at_work()]
@@ -92,7 +92,7 @@ class RoundControl(RunControl):
             self._end()
 
     def undo(self, member: Member) -> None:
-        """Note that a connection has ended; what the owner has sent stays."""
+        """Note that a connection has ended; the owner's messages still count."""
         self.run.leave(member)
         if self.wants_stop:
             self.stop_if_idle()

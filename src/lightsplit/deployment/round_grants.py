@@ -19,7 +19,7 @@ class RoundGrants:
     Args:
         contract: of the run.
         state: where the run stands.
-        boundary: whose side is up to date.
+        boundary: knows which sides are up to date.
         saved: the checkpoints that the run may return to.
 
     Attributes:
@@ -47,7 +47,7 @@ class RoundGrants:
         Args:
             opened: the round.
             client: that takes part.
-            has_late: whether somebody needs the side that this round leaves.
+            has_late: whether an owner needs the side that this round leaves behind.
         """
         speaks, is_shared = client == opened.speaker, self._contract.averages_side
         steps = self._state.progress.client_steps[client]
@@ -96,9 +96,9 @@ class RoundGrants:
         return list(self._known(round_)[2])
 
     def _known(self, round_: Round) -> _Facts:
-        """Return whether a round is tested, the steps of the run, and who has which.
+        """Return whether a round is tested, the run's steps, and each owner's pace.
 
-        All take a walk over all owners, so they are worked out once in a round.
+        Each needs a pass over all owners, so they are worked out once per round.
         """
         if self._round is not round_:
             schedule, every = self._state.schedule, self._state.eval_every

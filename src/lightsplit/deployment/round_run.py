@@ -2,13 +2,13 @@
 
     begin ─► open ─► codes ─► gradients ─► [shares] ─► hand-in ─► [boundary] ─► open …
 
-``advance`` moves the round as far as the messages that have come, and the time, allow.
-A round that loses too many owners to refusals before its update begins again. At a
-boundary the run can be saved; a restarted server stands at the boundary that it
-saved last, and the owners return to it.
+``advance`` moves the round on as far as the messages received, and the time, allow. If
+refusals leave a round with too few owners before its update, it begins again. The run
+can be saved at a boundary; a restarted server resumes from the last one it saved, and
+the owners return to it.
 
-An owner that missed a round of shared heads needs the newest side: another one hands it
-in, sealed, at the end of the next round. The caller holds the lock.
+With shared heads, an owner that missed a round needs the newest side: another owner
+hands it in, sealed, at the end of the next round. The caller holds the lock.
 """
 
 import time
@@ -84,7 +84,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         self._participation = Participation(folder.parent / "participation.jsonl")
         self._rounds: Iterator[Round] | None = None
         self._next: Round | None = None
-        self._here: set[int] = set()  # owners who wait for a round
+        self._here: set[int] = set()  # owners that are waiting for a round
         self._idle_since = time.monotonic()
         self._clock = time.monotonic()
         if self._saved.exists:
@@ -112,7 +112,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
 
     @property
     def number(self) -> int:
-        """Of the round under way, or of the next one."""
+        """The number of the round under way, or of the next one."""
         return self._boundary.number
 
     @property
@@ -126,7 +126,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
 
     @property
     def least(self) -> int:
-        """How many owners are enough for a round."""
+        """How many owners a round needs."""
         every = self.contract.clients
         return min(self.plan.min_clients or every, every)
 
@@ -134,10 +134,10 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         """Return the owners that the round under way waits for."""
         return set() if self.open is None else self.open.missing
 
-    # Owners who come and go.
+    # Owners that come and go.
 
     def come(self, member: Member) -> None:
-        """Note that an owner waits for a round; it may still enter one that began."""
+        """Note that an owner is waiting; it may still enter a round that has begun."""
         self._here.add(member.index)
         is_drawn = self.plan.owners_per_round > 0
         is_ready = self._boundary.is_ready(member.index)
@@ -145,11 +145,11 @@ class RoundRun(NetworkedRun[RoundBoundary]):
             self.open.invite(member.index)
 
     def leave(self, member: Member) -> None:
-        """Note that an owner has gone; what it sent stays."""
+        """Note that an owner has gone; the messages that it sent still count."""
         self._here.discard(member.index)
 
     def begin_if_ready(self, now: float) -> bool:
-        """Begin when all owners are there, or enough of them for long enough."""
+        """Begin once all owners are present, or enough have waited long enough."""
         if self.is_begun:
             return False
         are_all = len(self._here) == self.contract.clients
@@ -188,7 +188,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
     # The stages of a round.
 
     def hear(self, member: Member, request: Request) -> Reply | None:
-        """Take a message of a round; None says that the others are awaited."""
+        """Take a message of a round; return None while others are still awaited."""
         opened = self._opened(request)
         reply = opened.reply(member.index, request.kind)
         if reply is not None:
@@ -200,7 +200,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         return None
 
     def has_gone_on(self, request: Request) -> bool:
-        """Return whether the stage of a message that was heard is over by now."""
+        """Return whether the stage that a message belongs to is over by now."""
         return self.open is None or self.open.kind != request.kind
 
     def hand_in(self, member: Member, done: TurnDone) -> None:
@@ -214,7 +214,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         opened.hear(member.index, done, time.monotonic())
 
     def advance(self, now: float, *, stops: bool = False) -> set[int]:
-        """Do what is due, no new round if the run ``stops``; return whom to wake."""
+        """Do what is due and return whom to wake; ``stops`` prevents a new round."""
         woken: set[int] = set()
         while self._is_due(now):
             if self.open is None and stops:
@@ -249,7 +249,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         return self._steps.answers(opened)
 
     def waited(self, now: float) -> float:
-        """Return for how long nothing has changed, in seconds; 0 before the run."""
+        """Return how long nothing has changed, in seconds; 0 before the run."""
         if not self.is_begun or self.finished is not None:
             return 0.0
         return now - self._idle_since if self.open is None else self.open.waited(now)
@@ -271,7 +271,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
 
     @property
     def _least_now(self) -> int:
-        """How many owners are enough for a stage of a round that was opened."""
+        """How many owners a stage of the round under way needs."""
         return min(self.least, self.plan.owners_per_round or self.least)
 
     def _open(self, now: float) -> None:
@@ -361,7 +361,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         raise ProtocolError("this server reads codes", code="refused")
 
     def settle(self) -> None:
-        """Do the work that was put off until replies were on their way."""
+        """Do the work that was left until the replies were on their way."""
         self._steps.settle()
 
     def save(self) -> None:

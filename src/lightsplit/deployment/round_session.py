@@ -2,8 +2,8 @@
 
     Ready ─► [wait] ─► Grant ─► code ─► [wait] ─► output ─► … ─► TurnDone ─► [wait] ─► …
 
-An owner waits for the others of its round at every message. A wait ends with the reply,
-with the end of the run or of the connection, or when the round goes on without it.
+At every message an owner waits for the others in its round. The wait ends with the
+reply, with the end of the run or the connection, or when the round goes on without it.
 """
 
 from lightsplit.deployment.handshake import check_ready, expect
@@ -81,7 +81,7 @@ class RoundSession:
         self._control.pass_on()
 
     def _reply(self, request: Request) -> Reply:
-        """Return the reply to a message of a round, after all others have come."""
+        """Return the reply to a message of a round once all the others have arrived."""
         while True:
             self._check_round()
             if isinstance(request, CodeMessage) and not request.is_training:
@@ -96,7 +96,7 @@ class RoundSession:
             self._check_connected()
 
     def _next(self) -> Grant | Finished:
-        """Wait for the owner's next round, or the end of the run."""
+        """Wait for the owner's next round or the end of the run."""
         while True:
             self._check_connected()
             if self._control.is_over:

@@ -1,6 +1,6 @@
 """The server's work at each stage of a round, on the messages of all its owners.
 
-A message that cannot be computed puts its own sender out of the round, and nobody else.
+An owner whose message cannot be computed leaves the round; the others stay in it.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,10 +17,10 @@ class StageSteps(Protocol):
     """Answers the messages of rounds."""
 
     def check(self, request: Request) -> None:
-        """Raise if one owner's message must not enter a stage."""
+        """Raise if an owner's message must not enter a stage."""
 
     def answers(self, opened: OpenRound) -> dict[int, Reply]:
-        """Return the replies of a stage; owners without one are out of the round."""
+        """Return the replies of a stage; an owner without one leaves the round."""
         ...
 
     def undo_round(self, opened: OpenRound) -> bool:
@@ -44,7 +44,7 @@ class RoundSteps:
         self._server.norm_limit = contract.norm_limit
 
     def check(self, request: Request) -> None:
-        """Raise if one owner's message must not enter the round."""
+        """Raise if an owner's message must not enter the round."""
         computed(request, self._server.check)
 
     def answers(self, opened: OpenRound) -> dict[int, Reply]:
@@ -81,7 +81,7 @@ class RoundSteps:
     def _computed(
         self, opened: OpenRound, messages: list[Any], compute: Callable[[Any], Any]
     ) -> dict[int, Reply]:
-        """Compute on all messages, without those that cannot be computed alone."""
+        """Compute all messages, leaving out those that cannot be computed alone."""
         try:
             return dict(compute(messages))
         except (OSError, MemoryError):
@@ -108,7 +108,7 @@ class RoundSteps:
 
 
 def added(opened: OpenRound, shares: Sequence[Share]) -> dict[int, Reply]:
-    """Return the sum of the shares to each; most of them decide on the length."""
+    """Reply to each with the sum of the shares; the most common length is right."""
     lengths = [len(share.numbers) for share in shares]
     usual = max(set(lengths), key=lambda length: (lengths.count(length), length))
     for share in shares:

@@ -17,8 +17,8 @@ class Hold:
     """Keeps other processes out of a folder until the block ends.
 
     Args:
-        folder: of the work; None is nothing to hold. A folder that does not exist yet
-            is held as soon as ``take`` finds it.
+        folder: to hold; None holds nothing. A folder that does not exist yet is held as
+            soon as ``take`` finds it.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -40,9 +40,9 @@ class Hold:
             self._handle = None
 
     def take(self) -> None:
-        """Hold the folder, unless this object holds it already or it is not there.
+        """Hold the folder if it exists and this object does not hold it yet.
 
-        A file system without locks is no reason to refuse the work.
+        On a file system without locks, work goes on without one.
         """
         if (
             self._folder is None

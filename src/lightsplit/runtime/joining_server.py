@@ -149,13 +149,13 @@ class JoiningServer(Server):
         return replies
 
     def undo_round(self) -> None:
-        """Return to where this server was before the round, whose update is owed."""
+        """Undo the round under way, and its update if that is still owed."""
         self._owed, self._parts = None, {}
         self.side.zero_grad()
         self._put_back(list(self._buffers))
 
     def abandon_step(self) -> None:
-        """Undo a round whose gradients will not come, with running statistics."""
+        """Undo a round whose gradients will not come, running statistics included."""
         if self._parts:
             self.undo_round()
 
@@ -193,7 +193,7 @@ class JoiningServer(Server):
     def _tried(
         self, gradients: Mapping[int, Tensor]
     ) -> tuple[dict[int, CodeGradient], dict[int, LightSplitError]]:
-        """Go back for some owners; return replies, and whom they must do without."""
+        """Run the backward pass for some owners; return replies and those left out."""
         if not gradients:
             return {}, {}
         weights = self._weights(list(gradients))
@@ -218,7 +218,7 @@ class JoiningServer(Server):
     def _differentiate(
         self, gradients: Mapping[int, Tensor], weights: Mapping[int, float]
     ) -> None:
-        """Go back through the joined batch once; the graph stays for another try."""
+        """Run the backward pass once; the graph stays for another try."""
         self.side.zero_grad()
         for part in self._parts.values():
             part.values.grad = None
@@ -232,7 +232,7 @@ class JoiningServer(Server):
     def _largest(
         self, gradients: Mapping[int, Tensor], weights: Mapping[int, float]
     ) -> int:
-        """Return the owner whose gradients alone change the weights the most."""
+        """Return the owner whose gradients alone would change the weights the most."""
         norms = {}
         for client, gradient in gradients.items():
             self._differentiate({client: gradient}, weights)

@@ -84,7 +84,7 @@ class RoundTrainer(AttendedTrainer):
         return reports
 
     def _sides_to_keep(self, attendance: Attendance) -> dict[int, State]:
-        """Return the private sides of owners who will not hand the round in."""
+        """Return the private sides of owners that will not hand the round in."""
         if self._shared is not None:
             return {}
         lost = set(attendance.codes) - set(attendance.done)
@@ -98,7 +98,7 @@ class RoundTrainer(AttendedTrainer):
     def _answer(
         self, number: int, requests: list[Request], attendance: Attendance
     ) -> dict[int, Reply]:
-        """Answer those who come further than the stage that has been reached."""
+        """Answer the owners that go on to the next stage."""
         first = requests[0]
         if isinstance(first, CodeMessage):
             codes = [one for one in requests if isinstance(one, CodeMessage)]
@@ -126,6 +126,6 @@ def round_pace(state: RunState, round_: Round) -> Pace:
 
 
 def _check_all(refused: Mapping[int, LightSplitError]) -> None:
-    """Refuse a round that the server would leave an honest owner out of."""
+    """Refuse a round from which the server has left out an owner."""
     for client, error in refused.items():
         raise ConfigError(f"client {client}: {error}") from error
