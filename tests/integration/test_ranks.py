@@ -5,6 +5,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 import torch
 from lab.faults import left_behind
 from lab.processes import wait_until
@@ -26,6 +27,7 @@ def assert_alike(got, expected):
             torch.testing.assert_close(tensor, theirs[name], **ROUNDING, msg=name)
 
 
+@pytest.mark.timeout(900)  # six processes import torch, each on its own
 def test_two_ranks_train_what_one_trains_though_one_of_them_dies(
     make_cluster, descendants
 ):
