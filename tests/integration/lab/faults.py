@@ -1,6 +1,7 @@
 """Faults at moments chosen by the messages on the lines, never by the clock."""
 
 import contextlib
+import itertools
 import json
 import random
 import signal
@@ -61,6 +62,33 @@ def lines(cluster, moments, port):
         ]
         cluster.ports = {n: p.port for n, p in zip(NAMES, proxies, strict=True)}
         yield proxies
+
+
+def in_turn(*victims):
+    """Choose one victim after the other; None is the client whose message is seen."""
+    names = itertools.cycle(victims)
+    return lambda speaker: next(names) or speaker
+
+
+def train_under_kills(cluster, choose, *, count, seed, longest_gap=10):
+    """Train to the end while processes are killed now and then, and started again.
+
+    ``choose`` names the next victim, given the client whose message is seen.
+    """
+
+    def strike(speaker):
+        victim = cluster.processes[choose(speaker)]
+        if victim.code is not None:
+            return False
+        victim.signal(signal.SIGKILL)
+        return True
+
+    moments = Moments(strike, count=count, seed=seed, longest_gap=longest_gap)
+    with lines(cluster, moments, cluster.start_server()) as proxies:
+        for name in NAMES:
+            cluster.start_client(name)
+        supervise(cluster, proxies)
+    assert moments.left == 0, "the run ended before all kills"
 
 
 def supervise(cluster, proxies, seconds=2 * PATIENCE_SECONDS):
