@@ -111,3 +111,12 @@ def test_it_knows_the_steps_of_each_run(tmp_path):
     log.note("done", "r", 0, 4)
     log.note("granted", "s", 0, 0)
     assert (log.steps_in("r"), log.steps_in("s"), log.steps_in("t")) == (4, 0, 0)
+
+
+def test_in_rounds_a_step_that_came_too_late_is_no_step_back(tmp_path):
+    """The next round then begins with it again, whatever this owner had done."""
+    log = ClientLog(tmp_path, in_rounds=True)
+    log.note("done", "r", 5, 9)
+    assert log.note("granted", "r", 6, 8) is None
+    assert "from turn 6 with 8 steps" in log.note("granted", "r", 5, 8)
+    assert "to turn 5 with 7" in log.note("granted", "r", 5, 7)

@@ -30,6 +30,7 @@ def test_honest_turns_are_accepted(check):
         (Grant(1, 2**62, 0), "at most 2 steps"),
         (Grant(1, 1, 0, done=2), "at most 1 steps done"),
         (Grant(1, 1, 0, oldest_step=2**62), "an oldest step up to its first step 0"),
+        (Grant(1, 1, 0, oldest_turn=2), "an oldest round up to 1, got 2"),
         (Grant(1, 1, 7), "a first step up to 6, got 7"),
         (Grant(1, 1, 0, side=b"x"), "no side, got 1 bytes"),
     ],

@@ -1,11 +1,14 @@
 """A line that breaks is opened again, and the step is asked for again."""
 
 import pytest
+import torch
 
+from lightsplit.codecs import Code
 from lightsplit.deployment import pauses
 from lightsplit.deployment.join_options import JoinOptions
 from lightsplit.deployment.reconnecting import ReconnectingLine, TurnLostError
 from lightsplit.errors import ProtocolError, RemoteError, TransportError
+from lightsplit.protocol import OutputMessage
 from lightsplit.protocol.control import Finished, Grant, Heard, Hello, Ready, Welcome
 
 HELLO = Hello("alice", "{}")
@@ -22,7 +25,7 @@ def _no_pauses(monkeypatch):
 def make(net):
     """Return what makes a line over scripts, one after the other."""
 
-    def make(*scripts, **options):
+    def make(*scripts, in_rounds=False, **options):
         left = list(scripts)
         known = {"give_up_seconds": 5}
         return ReconnectingLine(
@@ -30,6 +33,7 @@ def make(net):
             HELLO,
             lambda welcome: 2 + welcome.index,
             JoinOptions(**{**known, **options}),
+            in_rounds=in_rounds,
         )
 
     return make
@@ -140,3 +144,22 @@ def test_the_end_is_acknowledged(net, make):
 def test_nothing_is_sent_before_the_server_is_reached(make):
     with pytest.raises(TransportError, match="not connected"):
         make().ask(Ready(1))
+
+
+def test_a_step_begins_again_where_its_code_has_another_answer_now(net, make):
+    """A round that was begun anew may have other owners, and so other outputs."""
+    first, other = (
+        OutputMessage(0, 0, Code(torch.full((2, 4), value))) for value in (1.0, 2.0)
+    )
+    again = entered(net, other)
+    line = make(entered(net, first, GONE), again, in_rounds=True)
+    line.reach()
+    assert line.exchange(net.code(0, 0), lambda _: True) is first
+    with pytest.raises(TurnLostError) as lost:
+        line.exchange(net.gradient(0, 0), lambda _: True)
+    assert lost.value.instruction == Grant(0, 1, 0)
+    assert [type(one).__name__ for one in again.heard] == [
+        "Hello",
+        "Ready",
+        "CodeMessage",
+    ]

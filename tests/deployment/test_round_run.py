@@ -10,6 +10,7 @@ from torch import nn
 from lightsplit.codecs import CODECS, Code
 from lightsplit.deployment.coordinator import Coordinator
 from lightsplit.errors import ExchangeError
+from lightsplit.formats import WireFormats
 from lightsplit.protocol import CodeMessage, OutputGradient, OutputMessage, Share
 from lightsplit.protocol.control import Finished, Grant, Hello, Ready, TurnDone
 from lightsplit.runs.plan import RunPlan
@@ -254,3 +255,138 @@ def test_a_restarted_server_stands_at_the_last_boundary(rounds, net):
         ends = [line.receive() for line in lines]
         assert all(isinstance(one, Grant if number == 2 else Finished) for one in ends)
     assert again.progress.steps == 12
+
+
+class Picky(nn.Linear):
+    """A backbone that fails on what a strange message holds."""
+
+    def forward(self, inputs):
+        if inputs.min() < 0:
+            raise ValueError("no room below /srv/models/picky.py")
+        return super().forward(inputs)
+
+
+def picky():
+    torch.manual_seed(0)
+    codec = CODECS.create("raw", shape=(4,))
+    return JoiningServer(ServerSide(Picky(4, 4), codec, SGD))
+
+
+def enter_all(rounds, run, names):
+    lines = [rounds.enter(run, name) for name in names]
+    for line in lines:
+        tick(run, lambda line=line: not line.is_waiting)
+    return lines, [line.receive() for line in lines]
+
+
+def told(run, line):
+    tick(run, lambda: not line.is_waiting)
+    return line.receive()
+
+
+def test_a_round_in_which_nobody_can_be_answered_begins_again(rounds, net):
+    run = rounds(min_clients=1, round_timeout_seconds=0.2)
+    before = weights(run)
+    (line,), _ = enter_all(rounds, run, ["alice"])
+    line.send(code(line, value=9e5))
+    told(run, line)
+    line.send(gradient(line, value=9e5))
+    with pytest.raises(ExchangeError, match="norm limit"):
+        told(run, line)
+    (again,), (grant,) = enter_all(rounds, run, ["alice"])
+    assert (grant.turn, grant.first_step) == (0, 0)
+    assert weights(run) == before
+    step([again])
+    again.send(TurnDone(0))
+    assert told(run, again).turn == 1
+
+
+def test_codes_of_a_lone_owner_that_cannot_be_computed_end_no_run(rounds, net):
+    run = rounds(server=picky(), min_clients=1, round_timeout_seconds=0.2)
+    (line,), _ = enter_all(rounds, run, ["alice"])
+    line.send(code(line, value=-1.0))
+    with pytest.raises(ExchangeError, match="cannot be computed: no room below …"):
+        told(run, line)
+    assert run.failure is None
+    (again,), (grant,) = enter_all(rounds, run, ["alice"])
+    assert grant.turn == 0
+    step([again])
+
+
+def test_an_evaluation_that_cannot_be_computed_is_refused_and_ends_no_run(rounds, net):
+    run = rounds(server=picky(), min_clients=1, round_timeout_seconds=0.2)
+    (line,), _ = enter_all(rounds, run, ["alice"])
+    values = Code(torch.full((2, 4), -1.0))
+    with pytest.raises(ExchangeError, match="code of step 0 cannot be computed"):
+        line.call(CodeMessage(line.index, 0, values, is_training=False))
+    assert run.failure is None
+
+
+def test_a_round_that_loses_an_owner_it_needs_begins_again(rounds, net):
+    """With shared heads an owner that is left behind could not come back by itself."""
+    run = rounds("shared")
+    before = weights(run)
+    lines, _ = enter_all(rounds, run, net.NAMES)
+    for line in lines:
+        line.send(code(line, value=9e5 if line.index == 1 else 1.0))
+    for line in lines:
+        line.receive()
+        line.send(gradient(line, value=9e5 if line.index == 1 else 0.1))
+    with pytest.raises(ExchangeError, match="norm limit"):
+        lines[1].receive()
+    for line in (lines[0], lines[2]):
+        with pytest.raises(ExchangeError, match="round 0 is over") as error:
+            line.receive()
+        assert error.value.code == "stale-turn"
+    assert weights(run) == before
+    lines, grants = enter_all(rounds, run, net.NAMES)
+    assert [(one.turn, one.first_step) for one in grants] == [(0, 0)] * 3
+    step(lines)
+
+
+def weights(run):
+    state = run._run._server.side.state()
+    return {name: one.tolist() for name, one in state.items()}
+
+
+def test_figures_and_a_side_count_only_of_the_owner_that_was_asked(rounds, net):
+    run = rounds("shared", epochs=1, eval_every=1)
+    lines, grants = enter_all(rounds, run, net.NAMES)
+    assert [one.evaluate for one in grants] == [False, False, True]
+    step(lines)
+    nonce = torch.zeros(1, 16, dtype=torch.uint8)
+    for line in lines:
+        line.send(Share(line.index, 0, torch.full((5,), line.index), nonce))
+    for line in lines:
+        line.receive()
+    figures = (0.5,) * (1 + len(run.contract.metrics))
+    with pytest.raises(ExchangeError, match="no side was asked of alice"):
+        lines[0].call(TurnDone(0, b"another side"))
+    lines[0] = rounds.enter(run, "alice")
+    lines[0].receive()
+    lines[0].send(TurnDone(0, figures=(9.0,) * len(figures), samples=2**40))
+    lines[1].send(TurnDone(0))
+    lines[2].send(TurnDone(0, b"the side", figures=figures, samples=8))
+    for line in lines:
+        line.receive()
+    (told,) = run.progress.history
+    assert told["test_loss"] == 0.5
+    assert run._run._boundary.sealed_side == b"the side"
+
+
+def test_a_reply_beyond_its_format_puts_out_its_owner_alone(rounds, net):
+    codec = CODECS.create("raw", shape=(4,))
+    formats = WireFormats("code_gradient=fp16")
+    side = ServerSide(nn.Linear(4, 4), codec, SGD)
+    server = JoiningServer(side, formats=formats)
+    run = rounds(server=server, min_clients=2, round_timeout_seconds=0.2)
+    lines, _ = enter_all(rounds, run, net.NAMES)
+    for line in lines:
+        line.send(code(line, value=0.01))
+    for line in lines:
+        line.receive()
+        line.send(gradient(line, value=3e5 if line.index == 1 else 0.1))
+    with pytest.raises(ExchangeError, match="fp16 holds numbers up to"):
+        lines[1].receive()
+    for line in (lines[0], lines[2]):
+        assert line.receive().kind == "code_gradient"

@@ -179,3 +179,23 @@ def test_a_step_that_is_sent_again_counts_once(splitfed):
     line.call(code(line, 1))
     with pytest.raises(ExchangeError, match="from 0 to 1"):
         line.call(code(line, 2))
+
+
+@pytest.mark.parametrize("rounds", VERSIONS)
+def test_an_owner_gains_no_time_by_repeating_itself(rounds, splitfed):
+    run, lines = splitfed(rounds, min_clients=2, round_timeout_seconds=0.2)
+    repeats, *others = (lines[index] for index in ORDER)
+    for _ in range(60):
+        repeats.call(code(repeats, 0))
+    if rounds == "splitfed-v1":
+        for line in others:
+            steps(line)
+            line.send(share(line))
+    else:
+        others[0].send(code(others[0], 0))
+
+    def has_gone_on():
+        repeats.send(code(repeats, 0))
+        return not others[0].is_waiting
+
+    tick(run, has_gone_on)

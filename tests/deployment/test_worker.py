@@ -9,6 +9,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lightsplit.codecs import Code
 from lightsplit.deployment import pauses, worker
 from lightsplit.deployment.coordinator import Coordinator
 from lightsplit.deployment.join_options import JoinOptions
@@ -20,6 +21,7 @@ from lightsplit.errors import (
     SealError,
     TransportError,
 )
+from lightsplit.protocol import CodeGradient, OutputMessage
 from lightsplit.protocol.control import Finished, Grant, Heard, Ready, TurnDone, Welcome
 from lightsplit.runs.evaluation import Report
 from lightsplit.runs.plan import RunPlan
@@ -140,8 +142,8 @@ def test_lines_that_break_anywhere_change_nothing(
 def work(net, tmp_path):
     """Return what runs a worker over scripts, one after the other."""
 
-    def work(*scripts, heads="private", **options):
-        ends = net.Ends(heads=heads)
+    def work(*scripts, heads="private", rounds="turns", **options):
+        ends = net.Ends(heads=heads, rounds=rounds)
         client = ends.client_with(ends.side, 0)
         left = list(scripts)
         known = {"state_folder": tmp_path, "key": KEY, "give_up_seconds": 0}
@@ -229,3 +231,27 @@ def test_every_instruction_is_shown(net, work):
     line = net.Script(Welcome(0, "r"), Grant(0, 0, 0), Finished())
     work(line, watch=seen.append)
     assert seen == [Grant(0, 0, 0), Finished()]
+
+
+@pytest.mark.parametrize("is_there_again", [False, True])
+def test_a_last_step_that_came_too_late_for_its_round_is_taken_back(
+    is_there_again, net, work
+):
+    """The server does not count it, and so the owner's head must be without it."""
+    first = copy.deepcopy(net.Ends(heads="private").side.state())
+    line = net.Script(
+        Welcome(0, "r"),
+        Grant(3, 1, 0),
+        OutputMessage(0, 0, Code(torch.ones(4, 4))),
+        CodeGradient(0, 0, torch.ones(4, 4)),
+        TransportError("too late", code="stale-turn"),
+    )
+    end = net.Script(Welcome(0, "r"), Finished("schedule", 3))
+    options = {"rounds": "parallel", "give_up_seconds": 5, "allows_rollback": False}
+    ended = work(line, end, **options)
+    if is_there_again:
+        ended = work(net.Script(Welcome(0, "r"), Finished("schedule", 3)), **options)
+    assert ended.client.steps == 0
+    assert all(
+        torch.equal(now, first[k]) for k, now in ended.client.side.state().items()
+    )

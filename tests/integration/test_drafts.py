@@ -8,12 +8,13 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 from lab.faults import left_behind
 from lab.processes import wait_until
-from lab.runs import NAMES, assert_same_weights, reference
+from lab.runs import NAMES, PATIENCE_SECONDS, assert_same_weights, reference
 
 LONG = {"epochs": 8, "heads": "private"}  # 48 turns of one step
 TRIES = 200
@@ -35,10 +36,17 @@ def is_stopped(process):
     return status.rpartition(")")[2].split()[0] == "T"
 
 
+def wait_for_a_draft(folder):
+    """Look without a pause: a draft is there for a few thousandths of a second."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not any(folder.glob("*.tmp")):
+        assert time.monotonic() < deadline, "a draft never came"
+
+
 def kill_while_writing(process, folder):
     """Kill a process between the first and the last byte of what it writes there."""
     for _ in range(TRIES):
-        wait_until(lambda: drafts(folder), "a draft")
+        wait_for_a_draft(folder)
         process.signal(signal.SIGSTOP)
         wait_until(lambda: is_stopped(process), "the stop")
         if drafts(folder):

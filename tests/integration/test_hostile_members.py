@@ -147,14 +147,14 @@ def test_a_step_that_is_refused_is_not_applied(what, begin):
 
 
 def test_messages_do_not_prolong_a_turn_and_the_run_can_be_resumed(begin):
-    cluster = begin({}, serve=["--turn-timeout-seconds", 2, "--checkpoint-every", 1])
+    cluster = begin({}, serve=["--turn-timeout-seconds", 8, "--checkpoint-every", 1])
     with Caller(door(cluster.port), "carol") as carol:
         carol.enter()
         with pytest.raises(ExchangeError) as told:
             talk_without_end(carol)
     assert told.value.code in ("shutting-down", "interrupted", "stale-turn")
     assert cluster.server.wait() == 1
-    assert "carol has not handed in turn 2 within 2 sec" in cluster.server.text
+    assert "carol has not handed in turn 2 within 8 sec" in cluster.server.text
     for name in ("alice", "bob"):
         cluster.clients[name].signal(9)
     cluster.ports = dict.fromkeys(NAMES, cluster.start_server())
@@ -181,12 +181,14 @@ def test_training_goes_on_beside_streams_that_predict_without_a_pause(begin):
     settings = {"epochs": 120, "heads": "private", "eval_every": 1000}
     cluster = begin(settings)
     cluster.start_client("carol")
-    quiet = seconds_of_turns(cluster, 10, 30)
+    before = seconds_of_turns(cluster, 10, 30)
     with asking(door(cluster.port, **settings), settings) as answers:
         wait_until(lambda: sum(answers) > STREAMS, "the first answers")
         now = turns(cluster)
         busy = seconds_of_turns(cluster, now, now + 20)
     assert sum(answers) > 2 * STREAMS
+    now = turns(cluster)
+    quiet = max(before, seconds_of_turns(cluster, now, now + 20))  # others may work too
     assert busy < 8 * quiet  # without a share of its own, training took twenty times
 
 

@@ -1,33 +1,13 @@
 """After kill -9 at any moment, a restarted run ends like an undisturbed one."""
 
-import itertools
 import random
-import signal
 
 import pytest
-from lab.faults import Moments, left_behind, lines, supervise
+from lab.faults import in_turn, left_behind, train_under_kills
 from lab.runs import NAMES, assert_same_weights, reference
 
 KILLS = 10
 LONG = {"epochs": 8}  # 48 turns of one step
-
-
-def run_with_kills(cluster, choose, *, seed):
-    """Run to the end while ``choose`` names whom to kill; return the moments."""
-
-    def strike(speaker):
-        victim = cluster.processes[choose(speaker)]
-        if victim.code is not None:
-            return False
-        victim.signal(signal.SIGKILL)
-        return True
-
-    moments = Moments(strike, count=KILLS, seed=seed)
-    with lines(cluster, moments, cluster.start_server()) as proxies:
-        for name in NAMES:
-            cluster.start_client(name)
-        supervise(cluster, proxies)
-    return moments
 
 
 def choose_waiting(seed):
@@ -56,18 +36,14 @@ def test_ten_kills_change_nothing(victim, heads, long_cluster):
         "waiting client": choose_waiting(seed=1),
     }[victim]
     cluster = long_cluster(heads)
-    moments = run_with_kills(cluster, choose, seed=f"{victim} {heads}")
-    assert moments.left == 0, "the run ended before all kills"
+    train_under_kills(cluster, choose, count=KILLS, seed=f"{victim} {heads}")
     assert_same_weights(left_behind(cluster), reference(**LONG, heads=heads))
 
 
 @pytest.mark.slow
 def test_residuals_and_evaluations_by_all_survive_kills_of_both_ends(long_cluster):
-    victims = itertools.cycle(["server", None])
     lossy = {"wire": "max", "evaluate": "every"}
     cluster = long_cluster("shared", **lossy)
-    moments = run_with_kills(
-        cluster, lambda speaker: next(victims) or speaker, seed="residual"
-    )
-    assert moments.left == 0, "the run ended before all kills"
+    victims = in_turn("server", None)
+    train_under_kills(cluster, victims, count=KILLS, seed="residual")
     assert_same_weights(left_behind(cluster), reference(**LONG, **lossy))

@@ -1,13 +1,11 @@
 """Codes that are sent once: the same bits over sockets, after kills, and on record."""
 
 import contextlib
-import itertools
 import json
-import signal
 from collections import Counter
 
 import pytest
-from lab.faults import CutMessages, Moments, left_behind, lines, supervise
+from lab.faults import CutMessages, in_turn, left_behind, train_under_kills
 from lab.proxy import Proxy
 from lab.runs import NAMES, Network, assert_same_weights, reference
 
@@ -89,21 +87,9 @@ def test_kills_of_both_ends_in_every_phase_change_nothing(heads, make_cluster):
     cluster = make_cluster(
         settings, serve=["--checkpoint-every", 3], join=["--give-up-seconds", 60]
     )
-    victims = itertools.cycle(["server", None])
-
-    def strike(speaker):
-        victim = cluster.processes[next(victims) or speaker]
-        if victim.code is not None:
-            return False
-        victim.signal(signal.SIGKILL)
-        return True
-
-    moments = Moments(strike, count=10, seed=heads, longest_gap=16)
-    with lines(cluster, moments, cluster.start_server()) as proxies:
-        for name in NAMES:
-            cluster.start_client(name)
-        supervise(cluster, proxies)
-    assert moments.left == 0, "the run ended before all kills"
+    train_under_kills(
+        cluster, in_turn("server", None), count=10, seed=heads, longest_gap=16
+    )
     assert_same_weights(left_behind(cluster), reference(**settings))
     for name in NAMES:
         log = (cluster.folder / name / "released.jsonl").read_text().splitlines()

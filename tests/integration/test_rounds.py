@@ -1,11 +1,10 @@
 """Owners who work at the same time, as processes with real sockets between them."""
 
-import itertools
 import json
 import signal
 
 import pytest
-from lab.faults import Moments, left_behind, lines, supervise
+from lab.faults import in_turn, left_behind, standing_still, train_under_kills
 from lab.processes import wait_until
 from lab.runs import NAMES, assert_same_state, assert_same_weights, build_job, reference
 
@@ -71,21 +70,9 @@ def test_kills_of_server_and_owners_in_a_round_lose_nothing_and_repeat_nothing(
         serve=["--checkpoint-every", 9],
         join=["--give-up-seconds", 60],
     )
-    victims = itertools.cycle(["server", None, None])
-
-    def strike(speaker):
-        victim = cluster.processes[next(victims) or speaker]
-        if victim.code is not None:
-            return False
-        victim.signal(signal.SIGKILL)
-        return True
-
-    moments = Moments(strike, count=KILLS, seed=heads, longest_gap=20)
-    with lines(cluster, moments, cluster.start_server()) as proxies:
-        for name in NAMES:
-            cluster.start_client(name)
-        supervise(cluster, proxies)
-    assert moments.left == 0, "the run ended before all kills"
+    train_under_kills(
+        cluster, in_turn("server", None, None), count=KILLS, seed=heads, longest_gap=20
+    )
     assert_same_weights(left_behind(cluster), reference(**settings))
     file = cluster.folder / "server" / "participation.jsonl"
     rounds = [json.loads(line)["round"] for line in file.read_text().splitlines()]
@@ -111,7 +98,9 @@ def test_a_run_with_owners_who_come_and_go_is_repeated_from_its_participation(
     cluster.start_client("alice")
     cluster.start_client("bob")
     wait_until(lines_from(3), "three rounds without carol")
-    cluster.start_client("carol")
+    with standing_still(cluster, "alice", "bob"):
+        cluster.start_client("carol")
+        wait_until(lambda: "carol has come" in cluster.server.text, "carol")
     wait_until(lambda: ", 2]" in file.read_text(), "carol in a round")
     cluster.processes["bob"].signal(signal.SIGKILL)
     cluster.processes["bob"].wait()

@@ -1,11 +1,10 @@
 """SplitFed with processes and real sockets: the weights are those of one process."""
 
-import itertools
 import json
 import signal
 
 import pytest
-from lab.faults import Moments, left_behind, lines, supervise
+from lab.faults import in_turn, left_behind, standing_still, train_under_kills
 from lab.processes import wait_until
 from lab.runs import NAMES, assert_same_state, assert_same_weights, build_job, reference
 
@@ -47,21 +46,9 @@ def test_kills_lose_nothing_and_repeat_nothing(rounds, make_cluster):
         serve=["--checkpoint-every", 9],
         join=["--give-up-seconds", 60],
     )
-    victims = itertools.cycle(["server", None, None])
-
-    def strike(speaker):
-        victim = cluster.processes[next(victims) or speaker]
-        if victim.code is not None:
-            return False
-        victim.signal(signal.SIGKILL)
-        return True
-
-    moments = Moments(strike, count=4, seed=rounds, longest_gap=20)
-    with lines(cluster, moments, cluster.start_server()) as proxies:
-        for name in NAMES:
-            cluster.start_client(name)
-        supervise(cluster, proxies)
-    assert moments.left == 0, "the run ended before all kills"
+    train_under_kills(
+        cluster, in_turn("server", None, None), count=4, seed=rounds, longest_gap=20
+    )
     assert_same_weights(left_behind(cluster), reference(**settings))
 
 
@@ -84,7 +71,9 @@ def test_a_run_with_owners_who_come_and_go_is_repeated_from_its_participation(
     cluster.start_client("alice")
     cluster.start_client("bob")
     wait_until(lambda: len(told()) >= 2, "two rounds without carol")
-    cluster.start_client("carol")
+    with standing_still(cluster, "alice", "bob"):
+        cluster.start_client("carol")
+        wait_until(lambda: "carol has come" in cluster.server.text, "carol")
     wait_until(lambda: any(", 2]" in line for line in told()), "carol in a round")
     cluster.processes["bob"].signal(signal.SIGKILL)
     cluster.processes["bob"].wait()

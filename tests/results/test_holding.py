@@ -1,5 +1,7 @@
 """Two processes never work in one folder."""
 
+import os
+
 import pytest
 
 from lightsplit.errors import RunError
@@ -36,3 +38,11 @@ def test_a_refused_hold_takes_nothing_from_the_other(tmp_path):
 def test_no_folder_is_nothing_to_hold():
     with Hold(None) as hold:
         hold.take()
+
+
+def test_a_refused_hold_leaves_no_file_open(tmp_path):
+    with Hold(tmp_path):
+        before = len(os.listdir("/proc/self/fd"))
+        with pytest.raises(RunError), Hold(tmp_path):
+            pass
+        assert len(os.listdir("/proc/self/fd")) == before

@@ -65,3 +65,18 @@ def test_what_would_travel_in_the_clear_is_refused():
         encrypting(message(rows, companions=(rows,)))
     with pytest.raises(CodecError, match="at most 4096 samples"):
         encrypting(message(torch.zeros(4097, 1)))
+
+
+@pytest.mark.slow
+def test_keys_that_leave_no_room_for_a_product_are_refused():
+    tenseal = pytest.importorskip("tenseal")
+    keys = tenseal.context(
+        tenseal.SCHEME_TYPE.CKKS, poly_modulus_degree=8192, coeff_mod_bit_sizes=[60, 60]
+    )
+    keys.global_scale = 2.0**40
+    public = keys.serialize(save_secret_key=False)
+    values = tenseal.plain_tensor(torch.randn(1, 1, 6).double().tolist())
+    code = tenseal.ckks_tensor(keys, values, batch=True).serialize()
+    sent = len(public).to_bytes(8, "little") + public + code
+    with pytest.raises(ProtocolError, match="ciphertext"):
+        evaluate(sent, linear_map(nn.Linear(6, 3), 6))

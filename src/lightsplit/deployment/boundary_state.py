@@ -53,11 +53,11 @@ class BoundaryState:
         self.sealed_side = b"" if sealed is None else sealed.numpy().tobytes()
 
     def extras(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps besides; nothing where turns are taken."""
+        """Return what else a checkpoint keeps; nothing in a run of turns."""
         return {}
 
     def restore_extras(self, saved: Mapping[str, Any]) -> None:
-        """Take over what a checkpoint kept."""
+        """Restore what else a checkpoint kept."""
 
     def finished(self, reason: str) -> Finished:
         """Return the message that tells clients that the run ended here."""

@@ -40,9 +40,18 @@ class ClientLog:
     Args:
         folder: of the client's state; None keeps the log in memory alone.
         allows_rollback: whether the client goes along with a server that went back.
+        in_rounds: whether the run has rounds. A step that comes too late for its round
+            does not count, so fewer steps in a later round are no step back.
     """
 
-    def __init__(self, folder: Path | None, *, allows_rollback: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        *,
+        allows_rollback: bool = True,
+        in_rounds: bool = False,
+    ) -> None:
+        self._in_rounds = in_rounds
         self._file = None if folder is None else folder / FILE_NAME
         self._allows_rollback = allows_rollback
         self._last: dict[str, Standing] = {}
@@ -94,7 +103,10 @@ class ClientLog:
                 f"the server began another run, {run}, at turn {now.turn}; this "
                 f"client's log knows {known}. Use a new --state folder for a new run"
             )
-        if now.turn >= last.turn and now.steps >= last.steps:
+        has_fewer = now.steps < last.steps
+        if self._in_rounds and now.turn > last.turn:
+            has_fewer = False
+        if now.turn >= last.turn and not has_fewer:
             return None
         return (
             f"the server went back in run {run}: from turn {last.turn} with "

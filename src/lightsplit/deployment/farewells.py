@@ -1,9 +1,9 @@
-"""Who has heard that the run is over, kept on disk beside the checkpoints.
+"""Which clients know that the run is over, kept on disk beside the checkpoints.
 
     checkpoint/farewells.json   the run, its steps, and the bytes of each such client
 
 After the last turn a server waits until every client has acknowledged the end. If it is
-killed meanwhile, the next one reads here whom it need not wait for.
+killed in the meantime, the next one finds here the clients that have left already.
 """
 
 import json
@@ -30,9 +30,9 @@ class Farewells:
         self._roster = roster
 
     def save(self, run: str, steps: int) -> None:
-        """Write who has heard of the end of ``run`` after so many steps.
+        """Write which clients have heard of the end of ``run`` after so many steps.
 
-        The run is over and saved: a disk that is full costs no more than a wait.
+        The run is over and saved, so a full disk costs a wait and nothing else.
         """
         told = {m.name: m.meter.by_kind() for m in self._roster if m.is_told}
         content = {"run": run, "steps": steps, "told": told}
@@ -51,7 +51,7 @@ class Farewells:
                 member.is_told = True
 
     def _read(self) -> dict[str, Any]:
-        """Return what the file says; nothing if there is none, or none to be read."""
+        """Return the content of the file; nothing if it is missing or unreadable."""
         with suppress(OSError, ValueError):
             found = json.loads(self._file.read_text())
             if isinstance(found, dict) and isinstance(found.get("told"), dict):

@@ -23,29 +23,34 @@ def check_grant(
             first turn.
     """
     phases = PHASES if contract.sends_once else (TRAIN,)
-    if grant.phase not in phases:
-        raise _refused(grant, f"phase {' or '.join(phases)}", repr(grant.phase))
     longest = contract.turn_steps or batches
     if grant.phase == RELEASE:
         longest = batches
-    if grant.steps > longest:
-        raise _refused(grant, f"at most {longest} steps", f"{grant.steps}")
-    if grant.done > grant.steps:
-        raise _refused(grant, f"at most {grant.steps} steps done", f"{grant.done}")
-    if grant.oldest_step > grant.first_step:
-        raise _refused(
-            grant,
-            f"an oldest step up to its first step {grant.first_step}",
-            f"{grant.oldest_step}",
-        )
-    if steps is not None and grant.first_step > steps:
-        raise _refused(grant, f"a first step up to {steps}", f"{grant.first_step}")
-    if grant.side and not contract.shares_side:
-        raise _refused(grant, "no side", f"{len(grant.side)} bytes")
-
-
-def _refused(grant: Grant, expected: str, got: str) -> ProtocolError:
-    return ProtocolError(
-        f"turn {grant.turn}: expected {expected}, got {got}; the server is in error or "
-        "not honest, and nothing of this client's was changed"
+    turn, first = grant.turn, grant.first_step
+    rules: tuple[tuple[bool, str, object], ...] = (
+        (grant.phase in phases, f"phase {' or '.join(phases)}", repr(grant.phase)),
+        (grant.steps <= longest, f"at most {longest} steps", grant.steps),
+        (grant.done <= grant.steps, f"at most {grant.steps} steps done", grant.done),
+        (
+            grant.oldest_step <= first,
+            f"an oldest step up to its first step {first}",
+            grant.oldest_step,
+        ),
+        (
+            grant.oldest_turn <= turn,
+            f"an oldest round up to {turn}",
+            grant.oldest_turn,
+        ),
+        (steps is None or first <= steps, f"a first step up to {steps}", first),
+        (
+            contract.shares_side or not grant.side,
+            "no side",
+            f"{len(grant.side)} bytes",
+        ),
     )
+    for is_kept, expected, got in rules:
+        if not is_kept:
+            raise ProtocolError(
+                f"turn {turn}: expected {expected}, got {got}; the server is in error "
+                "or not honest, and nothing of this client's was changed"
+            )

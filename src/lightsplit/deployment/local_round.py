@@ -4,16 +4,21 @@
 
 Owners of v1 make their steps at the same time, owners of v2 in the order of the round.
 An owner is late when it has been silent for too long, however long its steps take; in
-v2 only the one whose place it is can be. Whoever is late leaves no trace in the round.
+v2 only the owner whose place it is can be late. A late owner leaves no trace in the
+round. An owner may come back and repeat its messages, but not without end.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 from lightsplit.deployment.open_round import OpenRound
+from lightsplit.deployment.turn_budget import SPARE_MOVES
 from lightsplit.deployment.turn_log import TurnLog
 from lightsplit.errors import ProtocolError
 from lightsplit.protocol import Share
 from lightsplit.runs.rounds import Attendance, Round
+
+_KINDS = 2  # of messages in a step: a code, an output gradient
 
 
 class LocalRound(OpenRound):
@@ -21,14 +26,14 @@ class LocalRound(OpenRound):
 
     Args:
         round_: of the schedule.
-        invited: owners who are there when it begins.
+        invited: owners that are present when it begins.
         now: the time.
-        order: all owners, where they work one after the other (v2); else empty.
+        order: all owners, if they work one after the other (v2); otherwise empty.
 
     Attributes:
-        current: whose place in the order it is; None where there is no order, or all
-            have finished.
-        finished: owners whose steps are in the backbone, once that is decided.
+        current: the owner whose place in the order it is; None if there is no order, or
+            if all have finished.
+        finished: owners whose steps are in the backbone, once that has been decided.
     """
 
     def __init__(
@@ -38,6 +43,7 @@ class LocalRound(OpenRound):
         self._order = list(order)
         self._logs: dict[int, TurnLog] = {}
         self._spoke: dict[int, float] = {}
+        self._messages: Counter[int] = Counter()
         self._last = self._began = now
         self.current: int | None = None
         self.finished: tuple[int, ...] = ()
@@ -67,11 +73,14 @@ class LocalRound(OpenRound):
         return found
 
     def note(self, client: int, now: float) -> None:
-        """Remember that an owner has sent a message."""
-        self._spoke[client] = self._last = now
+        """Remember that an owner has sent a message, unless it repeats too many."""
+        self._messages[client] += 1
+        of_a_round = _KINDS * self.round.steps_of[client] + 1
+        if self._messages[client] <= of_a_round * (1 + SPARE_MOVES):
+            self._spoke[client] = self._last = now
 
     def invite(self, client: int) -> None:
-        """Let an owner in who comes later, unless its place in the order is over."""
+        """Let in an owner that arrives later, unless its place has passed."""
         if not self._order or self._is_ahead(client):
             super().invite(client)
 
@@ -82,28 +91,28 @@ class LocalRound(OpenRound):
         return self._order.index(client) > self._order.index(self.current)
 
     def late(self, now: float, patience: float) -> int | None:
-        """Return the owner that keeps those after it in the order waiting, if any."""
+        """Return the late owner that holds up those after it in the order, if any."""
         current = self.find_current(now)
         is_late = now - max(self._began, self._spoke.get(current or 0, 0)) >= patience
         return current if current is not None and is_late else None
 
     def pass_over(self, client: int) -> None:
-        """Put an owner out of the round that has been silent for too long."""
+        """Remove an owner that has been silent for too long from the round."""
         text = f"round {self.round.number} went on without this owner, who was too late"
         self.refuse(client, ProtocolError(text, code="stale-turn"))
         self._logs.pop(client, None)
 
     def waited(self, now: float) -> float:
-        """Return for how long no owner has sent anything, in seconds."""
+        """Return how long no owner has sent anything, in seconds."""
         return min(super().waited(now), now - self._last)
 
     def is_complete(self, now: float, least: int, patience: float) -> bool:
-        """Do as for any round; while steps are made, silence counts and not the time.
+        """Return whether the stage is over; during steps, silence counts, not the time.
 
         Args:
             now: the time.
             least: how many owners are enough when the others are silent.
-            patience: for how long one may be silent, in seconds.
+            patience: how long an owner may be silent, in seconds.
         """
         if self._came or not self.missing:
             return super().is_complete(now, least, patience)
@@ -115,7 +124,7 @@ class LocalRound(OpenRound):
         )
 
     def decide(self) -> None:
-        """Fix whose steps count: those of all who have made every one of them."""
+        """Decide whose steps count: only owners that have made all of theirs."""
         self.finished = tuple(one for one in sorted(self._logs) if self._counts(one))
         self.rows = {one: self.log(one).samples for one in self.finished}
 
@@ -124,5 +133,5 @@ class LocalRound(OpenRound):
 
     @property
     def attendance(self) -> Attendance:
-        """Who came as far as each stage; an owner's steps count together or not."""
+        """Which owners reached each stage; an owner's steps count together or not."""
         return Attendance(self.finished, self.finished, self._came[0], self.done)

@@ -21,7 +21,7 @@ class LocalSteps:
     Args:
         server: the same as in one process.
         contract: of the run.
-        may_undo: whether an owner may be passed over, and what it did undone.
+        may_undo: whether an owner may be passed over and its steps undone.
     """
 
     def __init__(self, server: Server, contract: Contract, *, may_undo: bool) -> None:
@@ -35,7 +35,7 @@ class LocalSteps:
         self._before: State = {}
 
     def begin(self) -> None:
-        """Get ready for a round; one that was left behind is forgotten."""
+        """Get ready for a round, and forget one that was abandoned."""
         self._twins = {}
         self._mean = CopiesMean(self._server.side) if self._has_copies else None
 
@@ -59,6 +59,10 @@ class LocalSteps:
             self._server.settle()
             self._server.abandon_step()
             snapshot.put_back({"server": self._server.side}, self._before)
+
+    def undo_round(self, _opened: OpenRound) -> bool:
+        """Return false: the steps of those who stay are in the backbone by now."""
+        return False
 
     def check(self, request: Request) -> None:
         """Accept every share: the server cannot read it."""

@@ -1,4 +1,4 @@
-"""What a networked run at the server is made of, whether it has turns or rounds."""
+"""What networked runs of turns and of rounds have in common at the server."""
 
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -18,7 +18,7 @@ AnyBoundary = TypeVar("AnyBoundary", bound=BoundaryState)
 
 
 class NetworkedRun(Generic[AnyBoundary]):
-    """Where a run stands, who is in it, and its checkpoints.
+    """The state of a run, its clients and its checkpoints.
 
     Args:
         contract: of the run.

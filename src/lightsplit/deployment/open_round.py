@@ -2,10 +2,10 @@
 
     codes ─► output gradients ─► [shares of the gradient of head and tail] ─► hand-in
 
-A stage is over when everybody who is still in the round has been heard, or when the
-time is up and enough of them have. Whoever is late is out of the round. Replies are
-kept until the round is over: an owner that asks again gets the same one, and a message
-counts once. Nothing here knows of connections, threads or the model.
+A stage ends when every owner still in the round has sent its message, or when time is
+up and enough of them have. Owners that are late leave the round. Replies are kept until
+the round is over: an owner that asks again gets the same reply, and each message counts
+once. Nothing here knows about connections, threads or the model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,15 +25,15 @@ class OpenRound:
     Args:
         round_: of the schedule.
         kinds: of the messages that an owner sends, in order; the hand-in follows.
-        invited: owners who are there when it begins.
+        invited: owners that are present when it begins.
         now: the time.
 
     Attributes:
         round: of the schedule.
         invited: owners that the round waits for, or has waited for.
-        speaker: who evaluates and hands the side on for all.
-        heard: the messages of the stage, by owner.
-        rows: samples of each owner's batch.
+        speaker: the owner that evaluates and hands the side on for all.
+        heard: the messages of the current stage, by owner.
+        rows: samples in each owner's batch.
     """
 
     def __init__(
@@ -53,12 +53,12 @@ class OpenRound:
 
     @property
     def kind(self) -> str:
-        """Of the messages that the round waits for."""
+        """The kind of message that the round is waiting for."""
         return self._kinds[len(self._came)] if not self.is_over else ""
 
     @property
     def is_over(self) -> bool:
-        """Return whether everybody has handed the round in, or is out of it."""
+        """Return whether every owner has handed the round in or left it."""
         return len(self._came) == len(self._kinds)
 
     @property
@@ -67,7 +67,7 @@ class OpenRound:
         return self.expected - self.heard.keys()
 
     def waited(self, now: float) -> float:
-        """Return for how long the round has been at this stage, in seconds."""
+        """Return how long the round has been at this stage, in seconds."""
         return now - self._opened
 
     def is_complete(self, now: float, least: int, patience: float) -> bool:
@@ -83,10 +83,14 @@ class OpenRound:
         is_late = self.waited(now) >= patience
         return is_late and len(self.heard) >= max(least, 1)
 
-    def check_member(self, client: int, kind: str) -> None:
-        """Raise unless a message of an owner can still count in this round."""
+    def check_not_refused(self, client: int) -> None:
+        """Raise the refusal that put an owner out of this round, if there was one."""
         if client in self._refusals:
             raise self._refusals[client]
+
+    def check_member(self, client: int, kind: str) -> None:
+        """Raise unless a message from this owner can still count in this round."""
+        self.check_not_refused(client)
         place = self._kinds.index(kind)
         is_late = place < len(self._came)
         if is_late or client not in self.expected:
@@ -102,16 +106,16 @@ class OpenRound:
             )
 
     def reply(self, client: int, kind: str) -> Reply | None:
-        """Return the reply that an owner has got before, if it has."""
+        """Return the reply that this owner was given earlier, if there is one."""
         return self._replies.get((client, kind))
 
     def invite(self, client: int) -> None:
-        """Let an owner in who comes after the beginning."""
+        """Let in an owner that arrives after the round has begun."""
         self.invited.add(client)
 
     @property
     def concerned(self) -> set[int]:
-        """The owners who wait for something that the end of a stage changes."""
+        """The owners that may be waiting for this stage to end."""
         return self.expected | self.heard.keys() | self._refusals.keys()
 
     def hear(self, client: int, message: Request | TurnDone, now: float) -> None:
@@ -121,17 +125,17 @@ class OpenRound:
             self._heard_at[client] = now
 
     def waits(self, now: float) -> dict[int, float]:
-        """Return for how long each owner of the stage has waited for the others."""
+        """Return how long each owner in this stage has waited for the others."""
         return {client: now - self._heard_at[client] for client in self.heard}
 
     def refuse(self, client: int, error: LightSplitError) -> None:
-        """Put an owner out of the round whose message cannot be computed."""
+        """Remove an owner whose message cannot be computed from the round."""
         self._refusals[client] = error
         self.heard.pop(client, None)
         self.invited.discard(client)
 
     def close_stage(self, replies: Mapping[int, Reply], now: float) -> None:
-        """Go on to the next stage with those who got a reply."""
+        """Go on to the next stage with the owners that got a reply."""
         for client, reply in replies.items():
             self._replies[client, self.kind] = reply
         self._came.append(tuple(sorted(replies)))
@@ -148,7 +152,7 @@ class OpenRound:
 
     @property
     def attendance(self) -> Attendance:
-        """Who came as far as each stage."""
+        """Which owners reached each stage."""
         codes, gradients, *shares = self._came[:-1]
         return Attendance(
             codes, gradients, shares[0] if shares else gradients, self.done
@@ -156,7 +160,7 @@ class OpenRound:
 
     @property
     def done(self) -> tuple[int, ...]:
-        """Who handed the round in."""
+        """The owners that handed the round in."""
         return self._came[-1]
 
     @property

@@ -3,10 +3,16 @@
 exchange ─► call ─► reply
              └─► broken ─► reach ─► the same turn ─► the step again, from its code
                               └─► another turn ─► TurnLostError
+
+A round that a restarted server begins anew may have other owners. Then a code that is
+sent again gets another output, and a gradient of the old one would be wrong: such a
+round counts as another one.
 """
 
 from collections.abc import Callable
 from typing import Protocol
+
+import torch
 
 from lightsplit.deployment.join_options import JoinOptions
 from lightsplit.deployment.pauses import Pauses
@@ -15,6 +21,7 @@ from lightsplit.protocol import (
     CodeMessage,
     Message,
     OutputGradient,
+    OutputMessage,
     Recall,
     Reply,
     Request,
@@ -68,6 +75,7 @@ class ReconnectingLine:
         hello: introduces the client.
         take_place: gets the server's welcome; returns the client's batches per epoch.
         options: of the client.
+        in_rounds: whether outputs depend on who else takes part.
     """
 
     def __init__(
@@ -76,6 +84,8 @@ class ReconnectingLine:
         hello: Hello,
         take_place: Callable[[Welcome], int],
         options: JoinOptions,
+        *,
+        in_rounds: bool = False,
     ) -> None:
         self._connect = connect
         self._hello = hello
@@ -83,7 +93,9 @@ class ReconnectingLine:
         self._options = options
         self._pauses = Pauses(options.give_up_seconds)
         self._line: Line | None = None
+        self._in_rounds = in_rounds
         self._code: CodeMessage | Recall | None = None
+        self._output: Message | None = None  # for this code
 
     def reach(self) -> Instruction:
         """Connect, with growing pauses, and return the server's instruction."""
@@ -115,21 +127,24 @@ class ReconnectingLine:
             TurnLostError: after a broken connection the server wants something else.
         """
         if isinstance(request, CodeMessage | Recall) and request.is_training:
-            self._code = request
-        messages = [request]
+            self._code, self._output = request, None
+        again: Instruction | None = None
         while True:
             try:
-                reply = [self._call(message) for message in messages][-1]
+                if again is not None and isinstance(request, OutputGradient):
+                    self._repeat_code(again)
+                reply = self._call(request)
                 self._pauses.restart()
+                if request is self._code:
+                    self._output = reply
                 return reply  # type: ignore[return-value]
             except TransportError as error:
                 if self._pauses.is_time_up:
                     raise
                 self._options.away(error)
-                instruction = self.reach()
-                if not is_same_turn(instruction):
-                    raise TurnLostError(instruction) from None
-                messages = self._from_the_code(request)
+                again = self.reach()
+                if not is_same_turn(again):
+                    raise TurnLostError(again) from None
 
     def finish(self) -> None:
         """Acknowledge the end of the run."""
@@ -141,15 +156,16 @@ class ReconnectingLine:
         if self._line is not None:
             self._line.close()
 
-    def _from_the_code(self, request: Request) -> list[Request]:
-        """Return the messages of a step up to ``request``.
+    def _repeat_code(self, instruction: Instruction) -> None:
+        """Send the code of a step again, before its gradient.
 
-        The server undid the open step when the connection broke: a gradient needs its
-        code again.
+        The server undid the open step when the connection broke.
         """
-        if isinstance(request, OutputGradient) and self._code is not None:
-            return [self._code, request]
-        return [request]
+        if self._code is None:
+            return
+        output = self._call(self._code)
+        if self._in_rounds and not _is_same(output, self._output):
+            raise TurnLostError(instruction)
 
     def _introduce(self) -> Instruction:
         self.close()
@@ -165,3 +181,11 @@ class ReconnectingLine:
         if self._line is None:
             raise TransportError("not connected")
         return self._line.call(message)
+
+
+def _is_same(one: Message | None, other: Message | None) -> bool:
+    """Return whether two outputs have the same bits."""
+    if not isinstance(one, OutputMessage) or not isinstance(other, OutputMessage):
+        return one == other
+    mine, theirs = ((m.output.values, *m.output.side) for m in (one, other))
+    return all(map(torch.equal, mine, theirs))

@@ -1,4 +1,4 @@
-"""Everything that a round changes at the server, and whose side is up to date."""
+"""Everything that a round changes at the server, and which sides are up to date."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -49,11 +49,11 @@ class RoundBoundary(BoundaryState):
         return self._averages_side and self.versions[client] != self.number
 
     def is_ready(self, client: int) -> bool:
-        """Return whether an owner can begin the next round as things are."""
+        """Return whether an owner can begin the next round now."""
         return self.has_newest_side or not self.needs_side(client)
 
     def extras(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps besides."""
+        """Return what else a checkpoint keeps."""
         return {
             "versions": self.versions,
             "batches": self.batches,
@@ -61,7 +61,7 @@ class RoundBoundary(BoundaryState):
         }
 
     def restore_extras(self, saved: Mapping[str, Any]) -> None:
-        """Take over what a checkpoint kept."""
+        """Restore what else a checkpoint kept."""
         self.versions = [int(one) for one in saved["versions"]]
         self.batches = [int(one) for one in saved["batches"]]
         self.sealed_at = int(saved["sealed_at"])

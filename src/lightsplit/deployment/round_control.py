@@ -1,4 +1,4 @@
-"""Who is woken in a run of parallel rounds, and when it stops."""
+"""When to wake the owners in a run of rounds, and when the run stops."""
 
 import threading
 import time
@@ -6,13 +6,14 @@ import time
 from lightsplit.deployment.roster import Member, Roster
 from lightsplit.deployment.round_run import RoundRun
 from lightsplit.deployment.run_control import RunControl
+from lightsplit.deployment.turn_budget import SPARE_MOVES
 from lightsplit.errors import RunError
 
-_MOVES = 11  # one, and ten for coming back after a broken line, as in turns
+_MOVES = 1 + SPARE_MOVES  # of a round's one step
 
 
 class RoundControl(RunControl):
-    """Lets rounds go on when their messages have come, or when the time is up.
+    """Moves rounds on when their messages have arrived or their time is up.
 
     Callers hold ``lock``. Its arguments are those of RunControl, with a RoundRun.
     """
@@ -28,7 +29,7 @@ class RoundControl(RunControl):
             self.pass_on()
 
     def check_time(self) -> None:
-        """Let a round go on without those who are late; end a run that stands."""
+        """Let a round go on without late owners; end a run that has come to a halt."""
         if self.is_over:
             return
         self.begin_if_ready()
@@ -52,7 +53,7 @@ class RoundControl(RunControl):
         )
 
     def pass_on(self) -> None:
-        """Do what is due, and wake everybody for whom something has changed."""
+        """Do what is due, and wake every owner that it concerns."""
         if self.is_over:
             self._end()
             return
@@ -60,16 +61,29 @@ class RoundControl(RunControl):
             self._stop_now()
             self._end()
             return
-        for index in self.run.advance(time.monotonic(), stops=self.wants_stop):
-            self.roster[index].wake.notify_all()
+        self._advance()
         if self.is_over:
             self._end()
         elif self.wants_stop and self.run.is_at_boundary:
             self._stop_now()
             self._end()
 
+    def _advance(self) -> None:
+        """Do what is due.
+
+        The caller is not to blame for an error here: it comes from another owner or
+        from the server itself, and would come again at every call.
+        """
+        try:
+            woken = self.run.advance(time.monotonic(), stops=self.wants_stop)
+        except Exception as error:  # noqa: BLE001  it ends the run
+            self.fail(error)
+            return
+        for index in woken:
+            self.roster[index].wake.notify_all()
+
     def stop_if_idle(self) -> None:
-        """Stop if no owner works on a round; a round that was left is not saved."""
+        """Stop if no owner is working on a round; an unfinished round is not saved."""
         if self.is_over:
             return
         at_work = [self.roster[index] for index in self.run.at_work()]
@@ -78,7 +92,7 @@ class RoundControl(RunControl):
             self._end()
 
     def undo(self, member: Member) -> None:
-        """Note that a connection has ended; what the owner has sent stays."""
+        """Note that a connection has ended; the owner's messages still count."""
         self.run.leave(member)
         if self.wants_stop:
             self.stop_if_idle()

@@ -19,7 +19,7 @@ class RoundGrants:
     Args:
         contract: of the run.
         state: where the run stands.
-        boundary: whose side is up to date.
+        boundary: knows which sides are up to date.
         saved: the checkpoints that the run may return to.
 
     Attributes:
@@ -47,10 +47,9 @@ class RoundGrants:
         Args:
             opened: the round.
             client: that takes part.
-            has_late: whether somebody needs the side that this round leaves.
+            has_late: whether an owner needs the side that this round leaves behind.
         """
         speaks, is_shared = client == opened.speaker, self._contract.averages_side
-        is_tested = self.is_tested(opened.round)
         steps = self._state.progress.client_steps[client]
         pace = self.pace(opened.round, client, steps)
         needs_side = self._boundary.needs_side(client)
@@ -61,9 +60,8 @@ class RoundGrants:
             done=opened.done_steps(client),
             oldest_step=self._saved.oldest_steps[client],
             oldest_turn=self._saved.oldest_number,
-            evaluate=is_tested
-            and (speaks or not is_shared or self.every_client_evaluates),
-            hand_on=is_shared and speaks and (is_tested or has_late),
+            evaluate=self.evaluates(opened, client),
+            hand_on=is_shared and speaks and (has_late or self.is_tested(opened.round)),
             run_step=pace.run_step,
             run_steps=pace.run_steps,
             phase=TRAIN,
@@ -73,6 +71,12 @@ class RoundGrants:
     def is_tested(self, round_: Round) -> bool:
         """Return whether an evaluation follows a round."""
         return self._known(round_)[0]
+
+    def evaluates(self, opened: OpenRound, client: int) -> bool:
+        """Return whether an owner measures the model at the end of a round."""
+        is_for_all = self._contract.averages_side and not self.every_client_evaluates
+        is_asked = client == opened.speaker or not is_for_all
+        return is_asked and self.is_tested(opened.round)
 
     def pace(self, round_: Round, client: int | None, first_step: int) -> Pace:
         """Return where the steps of an owner lie in the run; None is the joined step.
@@ -92,9 +96,9 @@ class RoundGrants:
         return list(self._known(round_)[2])
 
     def _known(self, round_: Round) -> _Facts:
-        """Return whether a round is tested, the steps of the run, and who has which.
+        """Return whether a round is tested, the run's steps, and each owner's pace.
 
-        All take a walk over all owners, so they are worked out once in a round.
+        Each needs a pass over all owners, so they are worked out once per round.
         """
         if self._round is not round_:
             schedule, every = self._state.schedule, self._state.eval_every

@@ -7,11 +7,13 @@ from lightsplit.protocol.control import TurnDone
 from lightsplit.runs.evaluation import LOSS, Report
 
 
-def check_done(contract: Contract, member: Member, done: TurnDone) -> None:
-    """Raise unless a hand-in is legal in this run."""
-    if done.side and not contract.averages_side:
+def check_done(
+    contract: Contract, member: Member, done: TurnDone, *, hands_on: bool
+) -> None:
+    """Raise unless a hand-in is legal; ``hands_on`` allows the shared side in it."""
+    if done.side and not (contract.averages_side and hands_on):
         raise ProtocolError(
-            f"no side travels in this run, got {len(done.side)} bytes of one",
+            f"no side was asked of {member.name}, got {len(done.side)} bytes of one",
             code="too-large",
         )
     names = _names(contract)

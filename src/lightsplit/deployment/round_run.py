@@ -2,12 +2,13 @@
 
     begin ─► open ─► codes ─► gradients ─► [shares] ─► hand-in ─► [boundary] ─► open …
 
-``advance`` moves the round as far as the messages that have come, and the time, allow.
-At a boundary the run can be saved; a restarted server stands at the boundary that it
-saved last, and the owners return to it.
+``advance`` moves the round on as far as the messages received, and the time, allow. If
+refusals leave a round with too few owners before its update, it begins again. The run
+can be saved at a boundary; a restarted server resumes from the last one it saved, and
+the owners return to it.
 
-An owner that missed a round of shared heads needs the newest side: another one hands it
-in, sealed, at the end of the next round. The caller holds the lock.
+With shared heads, an owner that missed a round needs the newest side: another owner
+hands it in, sealed, at the end of the next round. The caller holds the lock.
 """
 
 import time
@@ -21,6 +22,7 @@ from lightsplit.deployment.round_boundary import RoundBoundary
 from lightsplit.deployment.round_grants import RoundGrants
 from lightsplit.deployment.round_reports import check_done, report
 from lightsplit.deployment.round_steps import RoundSteps, StageSteps
+from lightsplit.deployment.turn_steps import computed
 from lightsplit.errors import ProtocolError
 from lightsplit.protocol import (
     CodeMessage,
@@ -82,7 +84,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         self._participation = Participation(folder.parent / "participation.jsonl")
         self._rounds: Iterator[Round] | None = None
         self._next: Round | None = None
-        self._here: set[int] = set()  # owners who wait for a round
+        self._here: set[int] = set()  # owners that are waiting for a round
         self._idle_since = time.monotonic()
         self._clock = time.monotonic()
         if self._saved.exists:
@@ -110,7 +112,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
 
     @property
     def number(self) -> int:
-        """Of the round under way, or of the next one."""
+        """The number of the round under way, or of the next one."""
         return self._boundary.number
 
     @property
@@ -124,7 +126,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
 
     @property
     def least(self) -> int:
-        """How many owners are enough for a round."""
+        """How many owners a round needs."""
         every = self.contract.clients
         return min(self.plan.min_clients or every, every)
 
@@ -132,10 +134,10 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         """Return the owners that the round under way waits for."""
         return set() if self.open is None else self.open.missing
 
-    # Owners who come and go.
+    # Owners that come and go.
 
     def come(self, member: Member) -> None:
-        """Note that an owner waits for a round; it may still enter one that began."""
+        """Note that an owner is waiting; it may still enter a round that has begun."""
         self._here.add(member.index)
         is_drawn = self.plan.owners_per_round > 0
         is_ready = self._boundary.is_ready(member.index)
@@ -143,11 +145,11 @@ class RoundRun(NetworkedRun[RoundBoundary]):
             self.open.invite(member.index)
 
     def leave(self, member: Member) -> None:
-        """Note that an owner has gone; what it sent stays."""
+        """Note that an owner has gone; the messages that it sent still count."""
         self._here.discard(member.index)
 
     def begin_if_ready(self, now: float) -> bool:
-        """Begin when all owners are there, or enough of them for long enough."""
+        """Begin once all owners are present, or enough have waited long enough."""
         if self.is_begun:
             return False
         are_all = len(self._here) == self.contract.clients
@@ -168,7 +170,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         self._make_schedule()
         self._rounds = rounds(self.state.schedule, self._boundary.number)
         self._next = next(self._rounds, None)
-        self._clock = time.monotonic()
+        self._clock = self._idle_since = time.monotonic()
         self._finish_if_over()
         if self.finished is None and not self._saved.exists:
             self.save()  # a restarted server must know the name and the clients
@@ -186,7 +188,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
     # The stages of a round.
 
     def hear(self, member: Member, request: Request) -> Reply | None:
-        """Take a message of a round; None says that the others are awaited."""
+        """Take a message of a round; return None while others are still awaited."""
         opened = self._opened(request)
         reply = opened.reply(member.index, request.kind)
         if reply is not None:
@@ -198,7 +200,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         return None
 
     def has_gone_on(self, request: Request) -> bool:
-        """Return whether the stage of a message that was heard is over by now."""
+        """Return whether the stage that a message belongs to is over by now."""
         return self.open is None or self.open.kind != request.kind
 
     def hand_in(self, member: Member, done: TurnDone) -> None:
@@ -207,12 +209,12 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         if opened is None or done.turn != opened.round.number:
             raise _stale(done.turn)
         opened.check_member(member.index, HAND_IN)
-        check_done(self.contract, member, done)
+        check_done(self.contract, member, done, hands_on=member.index == opened.speaker)
         member.meter.add("hand_off", len(done.side))
         opened.hear(member.index, done, time.monotonic())
 
     def advance(self, now: float, *, stops: bool = False) -> set[int]:
-        """Do what is due, no new round if the run ``stops``; return whom to wake."""
+        """Do what is due and return whom to wake; ``stops`` prevents a new round."""
         woken: set[int] = set()
         while self._is_due(now):
             if self.open is None and stops:
@@ -228,10 +230,18 @@ class RoundRun(NetworkedRun[RoundBoundary]):
             if self.open.kind == HAND_IN:
                 self._close(self.open)
             else:
-                with self.computing:
-                    replies = self._answers(self.open)
-                self.open.close_stage(replies, now)
+                self._end_stage(self.open, now)
         return woken
+
+    def _end_stage(self, opened: OpenRound, now: float) -> None:
+        """Answer a stage; begin the round again if too few of its owners are left."""
+        with self.computing:
+            replies = self._answers(opened)
+        if len(replies) < self._least_now and self._steps.undo_round(opened):
+            self.open = None
+            self._idle_since = now
+        else:
+            opened.close_stage(replies, now)
 
     def _answers(self, opened: OpenRound) -> dict[int, Reply]:
         """Return the replies to all messages of a stage."""
@@ -240,7 +250,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         return self._steps.answers(opened)
 
     def waited(self, now: float) -> float:
-        """Return for how long nothing has changed, in seconds; 0 before the run."""
+        """Return how long nothing has changed, in seconds; 0 before the run."""
         if not self.is_begun or self.finished is not None:
             return 0.0
         return now - self._idle_since if self.open is None else self.open.waited(now)
@@ -262,7 +272,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
 
     @property
     def _least_now(self) -> int:
-        """How many owners are enough for a stage of a round that was opened."""
+        """How many owners a stage of the round under way needs."""
         return min(self.least, self.plan.owners_per_round or self.least)
 
     def _open(self, now: float) -> None:
@@ -309,9 +319,9 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         reports = [
             report(self.contract, self._roster[one], told[one])
             for one in done
-            if told[one].figures
+            if told[one].figures and self._grants.evaluates(opened, one)
         ]
-        if reports and is_tested:
+        if reports:
             counts = self._roster.bytes_by_kind()
             evaluation = mean_evaluation(reports)
             self.state.remember(opened.round.turn, evaluation, counts)
@@ -345,14 +355,14 @@ class RoundRun(NetworkedRun[RoundBoundary]):
 
     def infer(self, message: CodeMessage) -> Reply:
         """Return the output for a code outside training; nothing changes."""
-        return self._server.answer(message)
+        return computed(message, self._server.answer)
 
     def infer_encrypted(self, _message: EncryptedCode) -> EncryptedOutput:
         """Refuse an encrypted code: a run of parallel rounds has none."""
         raise ProtocolError("this server reads codes", code="refused")
 
     def settle(self) -> None:
-        """Do the work that was put off until replies were on their way."""
+        """Do the work that was left until the replies were on their way."""
         with self.computing:
             self._steps.settle()
 

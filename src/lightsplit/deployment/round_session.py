@@ -2,11 +2,12 @@
 
     Ready ─► [wait] ─► Grant ─► code ─► [wait] ─► output ─► … ─► TurnDone ─► [wait] ─► …
 
-An owner waits for the others of its round at every message. A wait ends with the reply,
-with the end of the run or of the connection, or when the round goes on without it.
+At every message an owner waits for the others in its round. The wait ends with the
+reply, with the end of the run or the connection, or when the round goes on without it.
 """
 
 from lightsplit.deployment.handshake import check_ready, expect
+from lightsplit.deployment.open_round import OpenRound
 from lightsplit.deployment.roster import Member
 from lightsplit.deployment.round_control import RoundControl
 from lightsplit.deployment.run_control import stopping
@@ -31,7 +32,7 @@ class RoundSession:
         self._run = control.run
         self._member = member
         self._peer = peer
-        self._granted: int | None = None  # the round
+        self._round: OpenRound | None = None  # that was granted
         self._is_ready = False
         self._is_over = False
         self._answered: tuple[Request, Reply] | None = None
@@ -47,6 +48,7 @@ class RoundSession:
             return None
         self._check_connected()
         if isinstance(message, TurnDone):
+            self._check_round()
             self._run.hand_in(self._member, message)
             self._run.come(self._member)
             self._control.pass_on()
@@ -79,7 +81,7 @@ class RoundSession:
         self._control.pass_on()
 
     def _reply(self, request: Request) -> Reply:
-        """Return the reply to a message of a round, after all others have come."""
+        """Return the reply to a message of a round once all the others have arrived."""
         while True:
             self._check_round()
             if isinstance(request, CodeMessage) and not request.is_training:
@@ -94,7 +96,7 @@ class RoundSession:
             self._check_connected()
 
     def _next(self) -> Grant | Finished:
-        """Wait for the owner's next round, or the end of the run."""
+        """Wait for the owner's next round or the end of the run."""
         while True:
             self._check_connected()
             if self._control.is_over:
@@ -103,7 +105,7 @@ class RoundSession:
             grant = self._run.grant_for(self._member)
             if grant is not None:
                 self._peer.allow_sides()
-                self._granted = grant.turn
+                self._round = self._run.open
                 self._run.leave(self._member)
                 self._member.meter.add("hand_off", len(grant.side))
                 return grant
@@ -116,6 +118,10 @@ class RoundSession:
         """Raise unless the round of this owner is still under way."""
         if self._control.is_over and self._control.finished is None:
             raise stopping()
-        opened = self._run.open
-        if opened is None or opened.round.number != self._granted:
-            raise ProtocolError(f"round {self._granted} is over", code="stale-turn")
+        granted = self._round
+        if granted is None:
+            raise ProtocolError("no round was granted", code="out-of-order")
+        granted.check_not_refused(self._member.index)
+        if granted is not self._run.open:
+            number = granted.round.number
+            raise ProtocolError(f"round {number} is over", code="stale-turn")

@@ -2,9 +2,9 @@
 
     state/side-00000017.safetensors   the side as round 17 begins
 
-All owners who took part in a round have the same side after it. One who was away gets
-it from the server, sealed by another owner. A server that was restarted may ask for an
-earlier round again; the owner then returns to the side before that round.
+After a round, all owners that took part have the same side. An owner that was away gets
+it from the server, sealed by another owner. A restarted server may ask for an earlier
+round again; the owner then returns to the side that it had before that round.
 """
 
 from lightsplit.deployment.hand_offs import HandOffs
@@ -37,7 +37,7 @@ class RoundSides:
         self._ready_for: int | None = None  # the round that the side at hand is for
 
     def enter(self, grant: Grant, run: str) -> None:
-        """Bring the side to where a round begins."""
+        """Bring the side to its state at the beginning of a round."""
         if grant.side:
             self._hand_offs.open(grant.side, run, grant.turn - 1)
             self._save(grant.turn)
@@ -56,7 +56,7 @@ class RoundSides:
         return sealed
 
     def finish(self, finished: Finished, run: str, _steps: int | None = None) -> None:
-        """Bring the side to where the run ended, if this owner was not in the end."""
+        """Bring the side to the end of the run, if this owner missed it."""
         if self._ready_for == finished.turn + 1:
             return
         newest = None if self._folder is None else self._folder.newest_step()
@@ -64,6 +64,9 @@ class RoundSides:
             self._hand_offs.open(finished.side, run, finished.turn)
         elif newest is not None:
             self._load(self._saved(newest))
+
+    def take_back(self, _grant: Grant) -> None:
+        """Do nothing: the round's mean is right even if the hand-in came too late."""
 
     def _save(self, number: int) -> None:
         if self._folder is not None:

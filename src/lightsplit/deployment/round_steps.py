@@ -1,12 +1,13 @@
 """The server's work at each stage of a round, on the messages of all its owners.
 
-A message that cannot be computed puts its own sender out of the round, and nobody else.
+An owner whose message cannot be computed leaves the round; the others stay in it.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from lightsplit.deployment.open_round import OpenRound
+from lightsplit.deployment.turn_steps import computed
 from lightsplit.errors import LightSplitError, ProtocolError, RunError
 from lightsplit.protocol import CodeMessage, Contract, Reply, Request, Share, Total
 from lightsplit.runtime import JoiningServer, masked_sum
@@ -16,10 +17,14 @@ class StageSteps(Protocol):
     """Answers the messages of rounds."""
 
     def check(self, request: Request) -> None:
-        """Raise if one owner's message must not enter a stage."""
+        """Raise if an owner's message must not enter a stage."""
 
     def answers(self, opened: OpenRound) -> dict[int, Reply]:
-        """Return the replies of a stage; owners without one are out of the round."""
+        """Return the replies of a stage; an owner without one leaves the round."""
+        ...
+
+    def undo_round(self, opened: OpenRound) -> bool:
+        """Undo a round, its update included, if that is still possible."""
         ...
 
     def settle(self) -> None:
@@ -39,13 +44,8 @@ class RoundSteps:
         self._server.norm_limit = contract.norm_limit
 
     def check(self, request: Request) -> None:
-        """Raise if one owner's message must not enter the round."""
-        try:
-            self._server.check(request)
-        except (LightSplitError, OSError, MemoryError):
-            raise
-        except Exception as error:  # modules may raise anything on a strange message
-            raise _refused(request, error) from error
+        """Raise if an owner's message must not enter the round."""
+        computed(request, self._server.check)
 
     def answers(self, opened: OpenRound) -> dict[int, Reply]:
         """Return the replies of a stage; owners without one are out of the round."""
@@ -64,8 +64,15 @@ class RoundSteps:
         answered: dict[int, Reply] = dict(self._server.backward_round(messages))
         for message in messages:
             if message.client not in answered:
-                opened.refuse(message.client, _too_large())
+                opened.refuse(message.client, self._server.refused[message.client])
         return answered
+
+    def undo_round(self, opened: OpenRound) -> bool:
+        """Undo a round, its update included, if no owner has built on that yet."""
+        if opened.kind == Share.kind:
+            return False
+        self._server.undo_round()
+        return True
 
     def settle(self) -> None:
         """Update the weights by the last gradients."""
@@ -74,36 +81,34 @@ class RoundSteps:
     def _computed(
         self, opened: OpenRound, messages: list[Any], compute: Callable[[Any], Any]
     ) -> dict[int, Reply]:
-        """Compute on all messages, without those that cannot be computed alone."""
+        """Compute all messages, leaving out those that cannot be computed alone."""
         try:
             return dict(compute(messages))
         except (OSError, MemoryError):
             raise
         except Exception as error:
             fitting = [one for one in messages if self._fits(opened, one, compute)]
-            if not fitting or len(fitting) == len(messages):
+            if len(fitting) == len(messages):
                 raise RunError(
                     f"the codes of round {opened.round.number} cannot be computed "
                     f"together: {' '.join(str(error).split())}"
                 ) from error
-            return dict(compute(fitting))
+            return dict(compute(fitting)) if fitting else {}
 
     def _fits(
         self, opened: OpenRound, message: Request, compute: Callable[[Any], Any]
     ) -> bool:
         """Return whether a message can be computed alone; if not, refuse it."""
         try:
-            compute([message])
-        except (OSError, MemoryError):
-            raise
-        except Exception as error:  # noqa: BLE001  modules may raise anything
-            opened.refuse(message.client, _refused(message, error))
+            computed(message, lambda alone: compute([alone]))
+        except LightSplitError as error:
+            opened.refuse(message.client, error)
             return False
         return True
 
 
 def added(opened: OpenRound, shares: Sequence[Share]) -> dict[int, Reply]:
-    """Return the sum of the shares to each; most of them decide on the length."""
+    """Reply to each with the sum of the shares; the most common length is right."""
     lengths = [len(share.numbers) for share in shares]
     usual = max(set(lengths), key=lambda length: (lengths.count(length), length))
     for share in shares:
@@ -114,21 +119,3 @@ def added(opened: OpenRound, shares: Sequence[Share]) -> dict[int, Reply]:
     fitting = [share for share in shares if len(share.numbers) == usual]
     numbers, nonces = masked_sum.added(fitting)
     return {one.client: Total(one.client, one.step, numbers, nonces) for one in fitting}
-
-
-def _too_large() -> ProtocolError:
-    return ProtocolError(
-        "the gradient of the server's weights by this owner's batch is beyond the "
-        "contract's norm limit",
-        code="out-of-range",
-    )
-
-
-def _refused(message: Request, error: Exception) -> LightSplitError:
-    if isinstance(error, LightSplitError):
-        return error
-    return ProtocolError(
-        f"{message.kind} of step {message.step} cannot be computed: "
-        f"{type(error).__name__}",
-        code="refused",
-    )

@@ -80,6 +80,13 @@ class SideKeeper:
         elif not self._is_between_turns or not self._client.steps:
             self._return_to_newest(steps)
 
+    def take_back(self, grant: Grant) -> None:
+        """Return to where a round began that has ended without this client's step."""
+        if self._folder is not None:
+            self._restore(grant.first_step)
+            self._folder.forget_sides_after(grant.first_step)
+            self._client.steps = grant.first_step
+
     @property
     def _keeps_state(self) -> bool:
         return self._hand_offs is not None and self._client.hand_off.keeps_state
@@ -119,11 +126,12 @@ class SideKeeper:
             self._client.kept = tensors.from_bytes(self._saved(step))
 
     def _return_to_newest(self, most: int | None) -> None:
-        """Load the newest side that was kept, of at most so many steps, if any."""
-        step = None if self._folder is None else self._folder.newest_step(most)
-        if step is not None:
-            self._load(self._saved(step))
-            self._client.steps = step
+        """Load the newest side of at most so many steps, or the first one."""
+        if self._folder is None:
+            return
+        step = self._folder.newest_step(most)
+        self._load(self._first_side if step is None else self._saved(step))
+        self._client.steps = step or 0
 
     def _saved(self, step: int) -> bytes:
         if self._folder is None:

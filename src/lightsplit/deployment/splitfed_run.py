@@ -30,7 +30,7 @@ class SplitFedRun(RoundRun):
     _steps: LocalSteps
 
     def hear(self, member: Member, request: Request) -> Reply | None:
-        """Take a message of a round; None says that others are awaited."""
+        """Take a message of a round; return None while others are still awaited."""
         opened, pace = self._local(request)
         if request.kind == Share.kind:
             return self._hear_share(opened, member, request)
@@ -51,7 +51,7 @@ class SplitFedRun(RoundRun):
         return self.open.may_step(request.client)
 
     def advance(self, now: float, *, stops: bool = False) -> set[int]:
-        """Do what is due, and wake the owner whose place in the order has come."""
+        """Do what is due, and wake the owner that is next in the order."""
         woken = super().advance(now, stops=stops)
         current = None if self.open is None else self.open.find_current(now)
         return woken if current is None else woken | {current}
@@ -111,7 +111,7 @@ class SplitFedRun(RoundRun):
         return self._steps.answers(opened)
 
     def _is_due(self, now: float) -> bool:
-        """Do as for any round, after those who are late in the order are out of it."""
+        """Remove a late owner from the order first, then decide as for any round."""
         opened = self.open
         if opened is not None and len(opened.expected) > max(self._least_now, 1):
             late = opened.late(now, self.plan.round_timeout_seconds)

@@ -42,6 +42,12 @@ class StateFolder:
             if old < step:
                 (self._path / self._side_name(old)).unlink(missing_ok=True)
 
+    def forget_sides_after(self, step: int) -> None:
+        """Delete sides of steps that do not count."""
+        for late in self._steps():
+            if late > step:
+                (self._path / self._side_name(late)).unlink(missing_ok=True)
+
     def _steps(self) -> list[int]:
         """Return the steps whose sides are kept."""
         kept = self._path.glob("side-*.safetensors")

@@ -9,7 +9,7 @@ import time
 
 from lightsplit.deployment.assignments import Assignment
 
-_SPARE_MOVES = 10  # for an evaluation, and for coming back after a broken line
+SPARE_MOVES = 10  # for an evaluation, and for coming back after a broken line
 
 
 class TurnBudget:
@@ -33,7 +33,7 @@ class TurnBudget:
         """Return how long an assignment may take."""
         if self._turn_seconds:
             return self._turn_seconds
-        return self._step_seconds * (assignment.steps + _SPARE_MOVES)
+        return self._step_seconds * (assignment.steps + SPARE_MOVES)
 
     def is_used_up(self, assignment: Assignment | None) -> bool:
         """Return whether the run has waited too long; ask again and again."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from lightsplit.deployment.assignments import Assignment
 from lightsplit.deployment.turn_log import TurnLogs
@@ -19,6 +20,7 @@ from lightsplit.runs.guard import Guard
 from lightsplit.runtime import Pace, Server
 from lightsplit.runtime.encrypted import answer_encrypted
 
+Made = TypeVar("Made")
 _PATH = re.compile(r"(?<![\w/])/[\w.+-]+(?:/[\w.+-]+)+")  # of the server's own disk
 
 
@@ -105,7 +107,7 @@ class TurnSteps:
         return computed(message, answer)
 
 
-def computed(message: Request, answer: Callable[[Request], Reply]) -> Reply:
+def computed(message: Request, answer: Callable[[Request], Made]) -> Made:
     """Return the answer to a message; refuse one that modules cannot compute."""
     try:
         return answer(message)

@@ -78,6 +78,7 @@ class Worker:
         self._batches: Source | None = None
         self._run = ""
         self._grant: Grant | None = None
+        self._late: Grant | None = None  # whose end came too late to count
         self._averaging: Averaging | None = None
         self._furthest: int | None = None  # step since this process was started
         self._sides: SideKeeper | RoundSides = SideKeeper(client, contract, options)
@@ -85,10 +86,14 @@ class Worker:
             self._sides = RoundSides(client, contract, options)
             self._averaging = self._make_averaging()
         self._log = ClientLog(
-            options.state_folder, allows_rollback=options.allows_rollback
+            options.state_folder,
+            allows_rollback=options.allows_rollback,
+            in_rounds=contract.has_rounds,
         )
         hello = Hello(name, contract.to_json())
-        self._line = ReconnectingLine(connect, hello, self._take_place, options)
+        self._line = ReconnectingLine(
+            connect, hello, self._take_place, options, in_rounds=contract.has_rounds
+        )
         if isinstance(client, OnceClient):
             client.releases = ReleaseLog(options.state_folder)
         client.send = through(options.meter, self.send)
@@ -116,6 +121,8 @@ class Worker:
             self._options.watch(instruction)
             done = self._log.steps_in(self._run)
             self._sides.finish(instruction, self._run, done)
+            if self._late is not None:
+                self._sides.take_back(self._late)
             self._options.ended(instruction)
             self._line.finish()
             return instruction
@@ -153,7 +160,7 @@ class Worker:
         return releases * (0 if self._batches is None else len(self._batches))
 
     def _take(self, grant: Grant) -> Instruction:
-        self._grant = grant
+        self._grant, self._late = grant, None
         self._sides.enter(grant, self._run)
         assert self._batches is not None  # noqa: S101  the server has granted a turn
         self._client.pace = Pace(
@@ -217,9 +224,11 @@ class Worker:
         while True:
             try:
                 return self._line.ask(done)
-            except TransportError:
+            except TransportError as error:
                 instruction = self._line.reach()
                 if not self._is_same_turn(instruction):
+                    is_late = error.code == "stale-turn" and self._contract.has_rounds
+                    self._late = self._grant if is_late else None
                     return instruction
 
     def _is_same_turn(self, instruction: Instruction) -> bool:

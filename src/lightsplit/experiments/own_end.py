@@ -2,9 +2,9 @@
 
     STATE/end.json   the experiment, and the client's figures; absent while turns come
 
-A client that is started again after its run has ended asks the server first: the run
-may have been given more epochs. Where no server answers for a few seconds, there is
-nothing to wait for, and the client ends with the figures that it has kept.
+A client that is started again after its run has ended asks the server first, because
+the run may have been given more epochs. If no server answers for a few seconds, there
+is nothing to wait for, and the client ends with the figures that it has kept.
 """
 
 import json
@@ -22,12 +22,12 @@ _FILE_NAME = "end.json"
 
 
 class OwnEnd:
-    """Keeps a client's figures, and says when they are all that is left to have.
+    """Keeps a client's figures, and says when there is nothing left to wait for.
 
     Args:
         folder: of the client's state; None keeps nothing.
         experiment: as text; the end of another experiment does not count.
-        patience_seconds: how long a server may be away that is not needed.
+        patience_seconds: how long to wait for a server that is no longer needed.
 
     Attributes:
         figures: of the run that has ended; None if this client has turns to take.
@@ -53,7 +53,7 @@ class OwnEnd:
             self._file.unlink(missing_ok=True)
 
     def keep(self, figures: dict[str, Any]) -> None:
-        """Note that the run has ended and everything else about it is kept."""
+        """Note that the run has ended; everything else about it has been saved."""
         self.figures = figures
         if self._file is not None:
             content = {"experiment": self._experiment, "figures": figures}
@@ -62,7 +62,7 @@ class OwnEnd:
     def patient(
         self, away: Callable[[TransportError], None]
     ) -> Callable[[TransportError], None]:
-        """Return ``away``, raising the error once there is no use in waiting."""
+        """Return ``away``, which raises the error once waiting is pointless."""
 
         def tell(error: TransportError) -> None:
             now = time.monotonic()

@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable
 
 from lightsplit.deployment.roster import Member, Roster
-from lightsplit.deployment.turn_steps import cannot_compute
+from lightsplit.deployment.turn_steps import computed
 from lightsplit.errors import LightSplitError, ProtocolError
 from lightsplit.loops.book import Book
 from lightsplit.loops.saves import Saves
@@ -103,7 +103,7 @@ class LoopServer:
                 if isinstance(message, Update):
                     return self._update(book, message)
                 if isinstance(message, CodeMessage) and not message.is_training:
-                    return self._compute(message)
+                    return computed(message, self.server.answer)
                 return self._step(book, message, is_alive)
             finally:
                 book.heard = time.monotonic()
@@ -148,22 +148,13 @@ class LoopServer:
             return book.last[1]
         self._claim(book, is_alive)
         try:
-            reply = self._compute(message)
+            reply = computed(message, self.server.answer)
         except BaseException:  # whatever failed, nothing of the update stays
             self._forget(book)
             raise
         book.last = key, reply
         book.messages += 1
         return reply
-
-    def _compute(self, message: Request) -> Reply:
-        """Let the server answer; refuse a message that its modules cannot compute."""
-        try:
-            return self.server.answer(message)
-        except (LightSplitError, OSError, MemoryError):
-            raise
-        except Exception as error:  # modules may raise anything on a strange message
-            raise cannot_compute(message, error) from error
 
     def _claim(self, book: Book, is_alive: Callable[[], bool]) -> None:
         """Take the update under way, when this client is first in the queue."""

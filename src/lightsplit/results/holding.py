@@ -17,8 +17,8 @@ class Hold:
     """Keeps other processes out of a folder until the block ends.
 
     Args:
-        folder: of the work; None is nothing to hold. A folder that does not exist yet
-            is held as soon as ``take`` finds it.
+        folder: to hold; None holds nothing. A folder that does not exist yet is held as
+            soon as ``take`` finds it.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -40,9 +40,9 @@ class Hold:
             self._handle = None
 
     def take(self) -> None:
-        """Hold the folder, unless this object holds it already or it is not there.
+        """Hold the folder if it exists and this object does not hold it yet.
 
-        A file system without locks is no reason to refuse the work.
+        On a file system without locks, work goes on without one.
         """
         if (
             self._folder is None
@@ -50,13 +50,15 @@ class Hold:
             or not self._folder.is_dir()
         ):
             return
-        self._handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+        handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
+            os.close(handle)
             raise RunError(
                 f"another process works in {self._folder}: let it end first, or name "
                 "another folder"
             ) from error
         except OSError:
-            return
+            pass
+        self._handle = handle

@@ -1,17 +1,17 @@
-"""Rounds of owners, and who took part in each.
+"""Rounds, and which owners took part in each.
 
     round          the same number of batches of every owner who takes part: one in
                    parallel rounds, a turn's in rounds of SplitFed
-    participation  for every round, who came as far as each of its stages
+    participation  for every round, which owners reached each of its stages
 
     codes ⊇ gradients ⊇ shares ⊇ done
 
-An owner may leave a round at any stage. In a parallel round whoever sent a code was in
-the joined forward pass, whoever sent the output gradient was in the update of the
-backbone, whoever sent a share (with shared heads) was in the update of head and tail.
-In a round of SplitFed an owner is in the backbone with all its steps (``gradients``,
-and ``codes`` has the same owners) or with none. Only for those who handed the round in
-do the steps count: the others repeat their batches when they come back.
+An owner may leave a round at any stage. In a parallel round, the owners that sent a
+code were in the joined forward pass, those that sent an output gradient were in the
+update of the backbone, and with shared heads those that sent a share were in the update
+of head and tail. In a round of SplitFed, either all of an owner's steps are in the
+backbone (``gradients``; ``codes`` lists the same owners) or none are. Steps count only
+for owners that handed the round in: others repeat their batches when they come back.
 """
 
 import itertools
@@ -35,7 +35,7 @@ STAGES = ("codes", "gradients", "shares", "done")
 
 
 class Attendance(NamedTuple):
-    """Who came as far as each stage of a round; owners by number, in order."""
+    """The owners that reached each stage of a round, by number and in order."""
 
     codes: tuple[int, ...]
     gradients: tuple[int, ...]
@@ -44,12 +44,12 @@ class Attendance(NamedTuple):
 
     @classmethod
     def full(cls, owners: Sequence[int]) -> "Attendance":
-        """Return the attendance of owners who all stay to the end."""
+        """Return the attendance of owners that all stay to the end."""
         whole = tuple(sorted(owners))
         return cls(whole, whole, whole, whole)
 
     def to_line(self, number: int) -> str:
-        """Return a line of the file; a stage that nobody left at is not written."""
+        """Return a line of the file; a stage with the same owners is left out."""
         line: dict[str, Any] = {"round": number, "codes": list(self.codes)}
         for before, stage in itertools.pairwise(STAGES):
             if getattr(self, stage) != getattr(self, before):
@@ -102,7 +102,7 @@ class Participation:
 
 
 def read_participation(file: Path, clients: int) -> list[Attendance]:
-    """Return who took part in each round, in order, from the first one on."""
+    """Return the attendance of every round, beginning with the first."""
     if not file.is_file():
         raise RunError(f"there is no file {file}")
     found: list[Attendance] = []
@@ -158,9 +158,9 @@ def drawn_owners(able: set[int], most: int, *, seed: int, number: int) -> set[in
 
 
 def drawn_order(owners: int, *, seed: int, number: int) -> list[int]:
-    """Return all owners in the order in which they work in a round, drawn for each.
+    """Return all owners in the order in which they work, drawn anew for each round.
 
-    Whoever is absent is left out; the others keep their order.
+    Absent owners are left out, and the others keep their order.
     """
     lot = seeding.numpy_generator(seed, "order of a round", number)
     order: list[int] = lot.permutation(owners).tolist()
@@ -191,7 +191,7 @@ def splitfed_paces(
 
 
 def with_absent(batches: Sequence[int], clients: int) -> list[int]:
-    """Return batches for owners who have not come: the mean of the others'."""
+    """Fill in batches for owners that have not come yet: the mean of the others'."""
     known = [count for count in batches if count]
     mean = math.ceil(sum(known) / len(known))
     found = [count or mean for count in batches]

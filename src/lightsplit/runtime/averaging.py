@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from lightsplit.errors import ProtocolError
+from lightsplit.errors import ProtocolError, SealError
 from lightsplit.protocol import Request, Share, Total
 from lightsplit.runtime.masked_sum import MaskedSum, from_whole, to_whole
 from lightsplit.runtime.side import Side
@@ -78,8 +78,15 @@ class Averaging:
             return _as_total(Share(*at, numbers, nonce), send)
 
     def _read(self, total: Total) -> Tensor:
+        """Return the sum of all parts, which begins with the samples of all owners."""
         sums = MaskedSum(self._key, self.run, self.number)
-        return sums.read(total.numbers, total.nonces)
+        found = sums.read(total.numbers, total.nonces)
+        if found[0] < 1:
+            raise SealError(
+                f"the sum of round {self.number} is of {int(found[0])} samples, so an "
+                "owner has sent a part that cannot be: nothing was changed here"
+            )
+        return found
 
     def _part(self, side: Side, samples: int) -> Tensor:
         weight = samples / self._batch_size

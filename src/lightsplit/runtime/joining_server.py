@@ -24,7 +24,12 @@ from torch import Tensor
 
 from lightsplit import seeding
 from lightsplit.codecs import Code
-from lightsplit.errors import ConfigError, ProtocolError
+from lightsplit.errors import (
+    ConfigError,
+    FormatError,
+    LightSplitError,
+    ProtocolError,
+)
 from lightsplit.protocol import (
     CodeGradient,
     CodeMessage,
@@ -56,10 +61,12 @@ class JoiningServer(Server):
     Attributes:
         ranks: processes that compute the joined batch together; None is this one alone.
         rows: samples of each owner in the joined batch.
+        refused: the owners that the last backward pass left out, each with the reason.
     """
 
     ranks: Ranks | None = None
     rows: Mapping[int, int] = {}
+    refused: Mapping[int, LightSplitError] = {}
     _parts: Mapping[int, _Part] = {}
     _round = 0
     _buffers: Sequence[Tensor] = ()
@@ -73,7 +80,10 @@ class JoiningServer(Server):
         if isinstance(request, CodeMessage):
             return self.forward_round(request.step, [request])[request.client]
         if isinstance(request, OutputGradient):
-            return self.backward_round([request])[request.client]
+            replies = self.backward_round([request])
+            if not replies:
+                raise self.refused[request.client]
+            return replies[request.client]
         raise ProtocolError(
             f"expected a code or an output gradient, got a {request.kind}",
             code="out-of-order",
@@ -117,34 +127,37 @@ class JoiningServer(Server):
         """Return every owner's code gradient; from then on one update is owed.
 
         Where the gradient of the weights is beyond the limit, the owner with the
-        largest part of it is left out, until the rest is within. Whoever was left out
-        is missing among the replies.
+        largest part of it is left out, until the rest is within; so is an owner whose
+        code gradient cannot be written. ``refused`` has those who were left out. If
+        nobody is left, the round is undone.
         """
         gradients = {one.client: self._gradient(one) for one in requests}
+        refused: dict[int, LightSplitError] = {}
+        self.refused = refused
         with self._undone_if_refused(list(self._buffers)):
             while True:
-                weights = self._weights(list(gradients))
-                self._differentiate(gradients, weights)
-                try:
-                    check_norm("gradients", self.side.gradients, self.norm_limit)
+                replies, left_out = self._tried(gradients)
+                if not left_out:
                     break
-                except ProtocolError:
-                    if len(gradients) == 1:
-                        raise
-                    del gradients[self._largest(gradients, weights)]
-            replies = {
-                client: self._reply(self._parts[client], 1 / weights[client])
-                for client in sorted(gradients)
-            }
+                refused |= left_out
+                gradients = {c: g for c, g in gradients.items() if c not in refused}
+        if not replies:
+            self.undo_round()
+            return {}
         number, self._parts = self._round, {}
         self._owed = lambda: self.recipe.apply(self.side, self.pace, number)
         return replies
 
+    def undo_round(self) -> None:
+        """Undo the round under way, and its update if that is still owed."""
+        self._owed, self._parts = None, {}
+        self.side.zero_grad()
+        self._put_back(list(self._buffers))
+
     def abandon_step(self) -> None:
-        """Undo a round whose gradients will not come, with running statistics."""
+        """Undo a round whose gradients will not come, running statistics included."""
         if self._parts:
-            self._put_back(list(self._buffers))
-            self._parts = {}
+            self.undo_round()
 
     def _leaf(self, request: CodeMessage) -> Code:
         code = self.wire.read_code(request)
@@ -177,10 +190,35 @@ class JoiningServer(Server):
         total = sum(samples.values())
         return {client: count / total for client, count in samples.items()}
 
+    def _tried(
+        self, gradients: Mapping[int, Tensor]
+    ) -> tuple[dict[int, CodeGradient], dict[int, LightSplitError]]:
+        """Run the backward pass for some owners; return replies and those left out."""
+        if not gradients:
+            return {}, {}
+        weights = self._weights(list(gradients))
+        self._differentiate(gradients, weights)
+        try:
+            norm = "gradient of the weights"
+            check_norm(norm, self.side.gradients, self.norm_limit)
+        except ProtocolError as error:
+            if len(gradients) == 1:
+                return {}, dict.fromkeys(gradients, error)
+            return {}, {self._largest(gradients, weights): error}
+        replies: dict[int, CodeGradient] = {}
+        left_out: dict[int, LightSplitError] = {}
+        for client in sorted(gradients):
+            try:
+                reply = self._reply(self._parts[client], 1 / weights[client])
+                replies[client] = reply
+            except (ProtocolError, FormatError) as error:
+                left_out[client] = error
+        return replies, left_out
+
     def _differentiate(
         self, gradients: Mapping[int, Tensor], weights: Mapping[int, float]
     ) -> None:
-        """Go back through the joined batch once; the graph stays for another try."""
+        """Run the backward pass once; the graph stays for another try."""
         self.side.zero_grad()
         for part in self._parts.values():
             part.values.grad = None
@@ -194,7 +232,7 @@ class JoiningServer(Server):
     def _largest(
         self, gradients: Mapping[int, Tensor], weights: Mapping[int, float]
     ) -> int:
-        """Return the owner whose gradients alone change the weights the most."""
+        """Return the owner whose gradients alone would change the weights the most."""
         norms = {}
         for client, gradient in gradients.items():
             self._differentiate({client: gradient}, weights)

@@ -6,9 +6,9 @@
 
 A pad is the key stream of AES-256 in counter mode. Its key derives from the clients'
 sealing key, the run and the round; its start is a random nonce that travels with the
-part. A part that is sent again, perhaps with other numbers because the server repeats
-a round, so never meets a pad that was used before. Whoever lacks the key sees evenly
-distributed numbers, and how many owners took part.
+part. So no pad is ever used twice, even if a part is sent again with other numbers
+because the server repeats a round. Without the key, one sees evenly distributed numbers
+and how many owners took part.
 
 A server that changes a sum is noticed. Every part ends with two numbers that are linear
 in it, with factors that derive from the key: Σ_j a_j · x_j modulo two primes. They must

@@ -1,8 +1,8 @@
-"""Rounds of owners in one process: who takes part, and what a round counts.
+"""Rounds in one process: which owners take part, and which steps count.
 
-``participation`` names those who take part and how far each comes. So a run over a
-network can be repeated here. Without it everybody is there to the end, or those who are
-drawn for the round.
+``participation`` says which owners take part and how far each of them gets; without it
+all owners stay to the end, or those that are drawn for the round. So a networked run
+can be repeated here.
 """
 
 from abc import abstractmethod
@@ -53,7 +53,7 @@ class AttendedTrainer(Trainer):
     def _take_round(
         self, round_: Round, attendance: Attendance
     ) -> Mapping[int, TurnReport]:
-        """Train one round; return the report of everybody who hands it in."""
+        """Train one round; return the reports of the owners that hand it in."""
 
     @property
     def _next_round(self) -> int:

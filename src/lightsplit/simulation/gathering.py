@@ -1,10 +1,10 @@
-"""The owners of a round in one process: each goes on until its next message.
+"""The owners of a round in one process: each runs until its next message.
 
     owner 0 ─► code ─┐                ┌─► output ─► owner 0 goes on ─► gradient ─┐
     owner 1 ─► code ─┼─► [all at once] ─► output ─► owner 1 goes on ─► gradient ─┼─► …
     owner 2 ─► code ─┘                └─► output ─► owner 2 goes on ─► gradient ─┘
 
-A message is sent in the midst of a model's forward or backward pass, so each owner has
+A message is sent in the middle of a model's forward or backward pass, so each owner has
 a thread of its own. Exactly one of them runs at a time, in the order of the owners'
 numbers: nothing depends on chance, and random numbers come from the step's own seed as
 ever. A side that all owners hold is changed over whenever another one goes on

@@ -4,10 +4,10 @@ codes of all ─► joined forward pass ─► output gradients ─► one updat
 gradients ─► with shared heads: parts of the gradient of head and tail ─► one update
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lightsplit.errors import ConfigError
+from lightsplit.errors import ConfigError, LightSplitError
 from lightsplit.protocol import (
     CodeMessage,
     OutputGradient,
@@ -94,7 +94,7 @@ class RoundTrainer(AttendedTrainer):
         return pace._replace(first_step=self.progress.client_steps[index])
 
     def _sides_to_keep(self, attendance: Attendance) -> dict[int, State]:
-        """Return the private sides of owners who will not hand the round in."""
+        """Return the private sides of owners that will not hand the round in."""
         if self._shared is not None:
             return {}
         lost = set(attendance.codes) - set(attendance.done)
@@ -108,7 +108,7 @@ class RoundTrainer(AttendedTrainer):
     def _answer(
         self, number: int, requests: list[Request], attendance: Attendance
     ) -> dict[int, Reply]:
-        """Answer those who come further than the stage that has been reached."""
+        """Answer the owners that go on to the next stage."""
         first = requests[0]
         if isinstance(first, CodeMessage):
             codes = [one for one in requests if isinstance(one, CodeMessage)]
@@ -117,7 +117,7 @@ class RoundTrainer(AttendedTrainer):
         if isinstance(first, OutputGradient):
             came = [one for one in requests if isinstance(one, OutputGradient)]
             replies = self.server.backward_round(came)
-            _check_all(came, replies)
+            _check_all(self.server.refused)
             self.server.settle()
             return {i: r for i, r in replies.items() if self._goes_on(i, attendance)}
         shares = [one for one in requests if isinstance(one, Share)]
@@ -135,11 +135,7 @@ def round_pace(state: RunState, round_: Round) -> Pace:
     return Pace(0, 1, round_.place, state.schedule.total_steps)
 
 
-def _check_all(requests: Sequence[OutputGradient], replies: dict[int, Any]) -> None:
-    """Refuse a round that the server would leave an honest owner out of."""
-    left = {one.client for one in requests} - replies.keys()
-    if left:
-        raise ConfigError(
-            f"the gradients of client {min(left)} are beyond the norm limit: lower the "
-            "learning rate or raise norm_limit"
-        )
+def _check_all(refused: Mapping[int, LightSplitError]) -> None:
+    """Refuse a round from which the server has left out an owner."""
+    for client, error in refused.items():
+        raise ConfigError(f"client {client}: {error}") from error

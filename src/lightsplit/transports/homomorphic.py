@@ -104,9 +104,16 @@ def evaluate(ciphertext: bytes, given: LinearMap) -> bytes:
             f"expected {len(given.matrix)} encrypted values, got {shape}",
             code="wrong-shape",
         )
-    product = encrypted.mm(tenseal.plain_tensor(given.matrix.double().tolist()))
+    matrix = tenseal.plain_tensor(given.matrix.double().tolist())
     bias = tenseal.plain_tensor([given.bias.double().tolist()])
-    result: bytes = (product + bias).serialize()
+    try:
+        result: bytes = (encrypted.mm(matrix) + bias).serialize()
+    except (ValueError, RuntimeError, TypeError) as error:
+        raise ProtocolError(
+            "the ciphertext cannot be computed with: its keys leave no room for a "
+            "product",
+            code="refused",
+        ) from error
     return result
 
 

@@ -1,6 +1,7 @@
 """Faults at moments chosen by the messages on the lines, never by the clock."""
 
 import contextlib
+import itertools
 import json
 import random
 import signal
@@ -63,7 +64,34 @@ def lines(cluster, moments, port):
         yield proxies
 
 
-def supervise(cluster, proxies, seconds=4 * PATIENCE_SECONDS):
+def in_turn(*victims):
+    """Choose one victim after the other; None is the client whose message is seen."""
+    names = itertools.cycle(victims)
+    return lambda speaker: next(names) or speaker
+
+
+def train_under_kills(cluster, choose, *, count, seed, longest_gap=10):
+    """Train to the end while processes are killed now and then, and started again.
+
+    ``choose`` names the next victim, given the client whose message is seen.
+    """
+
+    def strike(speaker):
+        victim = cluster.processes[choose(speaker)]
+        if victim.code is not None:
+            return False
+        victim.signal(signal.SIGKILL)
+        return True
+
+    moments = Moments(strike, count=count, seed=seed, longest_gap=longest_gap)
+    with lines(cluster, moments, cluster.start_server()) as proxies:
+        for name in NAMES:
+            cluster.start_client(name)
+        supervise(cluster, proxies)
+    assert moments.left == 0, "the run ended before all kills"
+
+
+def supervise(cluster, proxies, seconds=2 * PATIENCE_SECONDS):
     """Start again whatever was killed, until all have ended well."""
     deadline = time.monotonic() + seconds
     done = set()
@@ -82,6 +110,18 @@ def supervise(cluster, proxies, seconds=4 * PATIENCE_SECONDS):
             else:
                 cluster.start_client(name)
         time.sleep(0.005)
+
+
+@contextlib.contextmanager
+def standing_still(cluster, *names):
+    """Stop clients while another one comes, so that the run is not over before."""
+    for name in names:
+        cluster.clients[name].signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for name in names:
+            cluster.clients[name].signal(signal.SIGCONT)
 
 
 def left_behind(cluster):

@@ -33,7 +33,6 @@ def serving_ranks(cluster, ranks):
                 or process.poll() is not None
             ),
             "the port",
-            2 * PATIENCE_SECONDS,
         )
         assert said is not True, log.read_text()
         cluster.ports = dict.fromkeys(NAMES, int(said[1]))

@@ -13,12 +13,13 @@ Nothing but the port is changed, so that walks can be run beside each other.
 
 import os
 import re
+import secrets
 import shlex
 import signal
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lab.processes import wait_until
@@ -89,9 +90,11 @@ class Walk:
         owners = [one for name, one in self._terminals.items() if name != "server"]
         for owner in owners:
             owner.signal(signal.SIGSTOP)
-        yield
-        for owner in owners:
-            owner.signal(signal.SIGCONT)
+        try:
+            yield
+        finally:
+            for owner in owners:
+                owner.signal(signal.SIGCONT)
 
     def _end(self, process):
         """Wait until a command has ended well; stop at once if any other has failed."""
@@ -146,6 +149,9 @@ class Walk:
 
 
 def _free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Return a port that the system gives to nobody unasked, as it does from 32768."""
+    while True:
+        port = 20_000 + secrets.randbelow(10_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

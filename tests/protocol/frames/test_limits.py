@@ -229,6 +229,8 @@ def share(nonces=1, length=16, dtype=torch.int64, kind=Share):
     ("message", "code"),
     [
         (share(), None),
+        (share(nonces=0), "wrong-shape"),
+        (share(nonces=0, kind=Total), "wrong-shape"),
         (share(nonces=2), "wrong-shape"),
         (share(length=12), "wrong-shape"),
         (share(dtype=torch.int32), "wrong-shape"),
