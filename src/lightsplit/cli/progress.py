@@ -57,21 +57,24 @@ class TrainingBar:
         self._task = self._bar.add_task(
             self._title,
             total=job.trainer.schedule.total_steps,
-            completed=job.trainer.progress.steps,
+            completed=job.trainer.progress.place,
             figures="",
         )
         self._bar.start()
 
     def observe(self, job: Job, done: TurnEnded) -> bool:
-        """Show the end of a turn; return false if the user asked to stop."""
-        steps, figures = job.trainer.progress.steps, _figures(job, done)
+        """Show the end of a turn; return false if the user asked to stop.
+
+        The steps of owners who were not in a round count, as the schedule counts them.
+        """
+        place, figures = job.trainer.progress.place, _figures(job, done)
         if self._task is not None:
-            self._bar.update(self._task, completed=steps, figures=figures)
+            self._bar.update(self._task, completed=place, figures=figures)
         if text := verdict_text(job, done):
             err.print(text, soft_wrap=True, highlight=False)
         if done.evaluation and not err.is_terminal and not self._bar.disable:
             total = job.trainer.schedule.total_steps
-            err.print(f"{self._title}  {steps}/{total}  {figures}", soft_wrap=True)
+            err.print(f"{self._title}  {place}/{total}  {figures}", soft_wrap=True)
         return not self._wants_stop
 
     def _stop(self, _signal: int, _frame: FrameType | None) -> None:
