@@ -125,7 +125,7 @@ def _backdoor(experiment: Experiment) -> list[str]:
 
 def _schedule(experiment: Experiment) -> list[str]:
     training, limit = experiment.training, experiment.task.train_limit
-    words = [f"{training.epochs} epochs"]
+    words = [f"{training.epochs} epoch{'' if training.epochs == 1 else 's'}"]
     words += [f"{limit:,} samples"] if limit else []
     words += [f"{training.max_steps:,} steps"] if training.max_steps else []
     words += [] if training.lr_schedule == "constant" else [training.lr_schedule]

@@ -19,6 +19,10 @@ DIRECTIONS = {
     "evaluation": "both ways",
     "hand_off": "owner to owner, sealed",
 }
+OWNED = {  # by whether heads are shared
+    "shared": "who share the first and last part of the model (shared heads)",
+    "private": "each with a first and last part of its own (private heads)",
+}
 MEANINGS = {
     "code": "a code of every sample",
     "output": "what the server's part makes of it",
@@ -65,7 +69,7 @@ def _training(run: Run) -> Section:
     rows: list[tuple[str, ...]] = [
         ("task", run.labels["task"]),
         ("method", run.labels["method"]),
-        ("owners", f"{owners['clients']}, heads {owners['heads']}"),
+        ("owners", f"{owners['clients']}, {OWNED[owners['heads']]}"),
         ("training", f"{record['steps']:,} steps, {run.labels['schedule']}"),
     ]
     if monitor.get("last") is not None:
@@ -74,7 +78,10 @@ def _training(run: Run) -> Section:
             (f"test {monitor['name']} of {name}", f"{figures[monitor['name']]:.4g}")
             for name, figures in _by_owner(record)
         ]
-    text = ["One model was trained on the data of several owners by them and a server."]
+    text = [
+        "One model was trained on the data of several owners by them and a server. The "
+        "method says how numbers were written before they left an owner."
+    ]
     if record.get("client") is not None:
         text.append(
             "This card is one owner's: steps and bytes are this owner's own, and "
