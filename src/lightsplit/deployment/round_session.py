@@ -32,7 +32,7 @@ class RoundSession:
         self._run = control.run
         self._member = member
         self._peer = peer
-        self._round: OpenRound | None = None  # that was granted
+        self._round: OpenRound | None = None  # the round that was granted
         self._is_ready = False
         self._is_over = False
         self._answered: tuple[Request, Reply] | None = None

@@ -113,7 +113,7 @@ class ClientModel(nn.Module):
         self.wire.check_readable("code", *(["output"] if side.has_tail else []))
 
     def train(self, mode: bool = True) -> Self:
-        """Do as for any module; frozen parts stay in evaluation mode."""
+        """Set the mode as for any module; frozen parts stay in evaluation mode."""
         super().train(mode)
         self.side.keep_frozen()
         return self
