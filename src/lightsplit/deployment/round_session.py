@@ -3,7 +3,8 @@
     Ready ─► [wait] ─► Grant ─► code ─► [wait] ─► output ─► … ─► TurnDone ─► [wait] ─► …
 
 At every message an owner waits for the others in its round. The wait ends with the
-reply, with the end of the run or the connection, or when the round goes on without it.
+reply, with the end of the run or the connection, or when the round continues without
+it.
 """
 
 from lightsplit.deployment.handshake import check_ready, expect

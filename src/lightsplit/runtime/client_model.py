@@ -248,7 +248,7 @@ class ClientModel(nn.Module):
         return {self.wire.codec.packed_samples(request.code.values), *batch}
 
     def encode(self, activation: Tensor) -> Encoded:
-        """Return what the encoder makes of an activation, and what is sent of it."""
+        """Return the encoder's code for an activation, and the code to send."""
         covered, uncover = self.side.cover(activation)
         latent, code = self.side.codec.encoder.coded(covered)
         return Encoded(activation, latent, code, self.side.disturb(code), uncover)
