@@ -44,12 +44,12 @@ class Attack(ABC):
         runs_by_default: whether an audit runs it without being asked for it.
         truths: the kinds of truth that it works on: ``image``, ``table``, ``text``.
         threat_model: who could do this, in a sentence.
-        cost: the time or work it takes, in a few words.
+        cost: its time or work, in a few words.
         facts: where it was published, what it assumes, and how close this is to it.
         options: the options that a user gave it; its label shows them.
         notes: remarks for a reader of the figures.
-        converged: whether more effort of the same kind would hardly help; None where
-            effort is no question, or nobody has looked.
+        converged: whether more effort of the same kind would hardly help; None if
+            effort does not matter, or if this was not checked.
     """
 
     name: ClassVar[str]

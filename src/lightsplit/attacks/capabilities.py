@@ -112,7 +112,7 @@ class Suspicion(NamedTuple):
 
     Attributes:
         scores: higher for a likelier yes.
-        threshold: above which it says yes; None for half of all samples.
+        threshold: scores above it mean yes; None for half of all samples.
         rows: the samples that these are about; None for all.
     """
 
@@ -152,7 +152,7 @@ class InfersProperty(InfersFacts):
 
     @abstractmethod
     def holds(self, samples: Tensor) -> Tensor:
-        """Return whether samples have the property; the audit asks for the truth."""
+        """Return whether samples truly have the property; only the audit asks."""
 
 
 _NAMES: dict[type[Attack], str] = {

@@ -1,4 +1,4 @@
-"""Samples of which some were trained on, as they pass the server once more.
+"""Samples, some of which were trained on, as they pass the server once more.
 
 samples of recorded training steps ─┐
                                     ├─ shuffled ─► predicted ─► codes, outputs
@@ -23,8 +23,8 @@ class Crowd:
 
     Attributes:
         view: of their predictions.
-        samples: themselves, for an attacker who suspects them (N, …).
-        known_rows: half of them, of which an attacker may know it.
+        samples: the samples (N, …), for an attacker who suspects them.
+        known_rows: the half whose membership an attacker may know.
         known_members: whether these were trained on.
     """
 

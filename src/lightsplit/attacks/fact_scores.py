@@ -4,10 +4,11 @@
     balanced_accuracy  the mean of the shares of right guesses among yes and among no
     tpr_at_1_fpr       the share of yes that is found when 1 % of no is called yes too
 
-A mean over all samples hides whom an attacker is sure about, so the last one is shown
-beside the others (Carlini et al., 2022). Blind guessing gives 0.5, 0.5 and, with many
-samples, 0.01. Of n samples that are no, ⌊n / 100⌋ may be called yes: with fewer than
-100, none. A blind score then finds (⌊n / 100⌋ + 1) / (n + 1) of yes: 2 % where n is 50.
+A mean over all samples hides the few about which an attacker is sure, so the last
+figure is shown beside the others (Carlini et al., 2022). Blind guessing gives 0.5, 0.5
+and, with many samples, 0.01. Of n samples whose answer is no, ⌊n / 100⌋ may be called
+yes: with fewer than 100, none. A blind score then finds (⌊n / 100⌋ + 1) / (n + 1) of
+yes: 2 % if n is 50.
 """
 
 from collections.abc import Callable, Iterator
@@ -99,7 +100,7 @@ def true_positives_at(
 
 
 def blind_true_positives(no: int, rate: float = LOW_RATE) -> float:
-    """Return the share of yes that a blind score finds, beside so many no."""
+    """Return the share of yes that a blind score finds among this many no."""
     return (int(rate * no) + 1) / (no + 1)
 
 

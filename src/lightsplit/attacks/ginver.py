@@ -1,4 +1,4 @@
-"""Ginver: a generator that is taught by the head alone, without a single image.
+"""Ginver: a generator that learns from the head alone, without a single image.
 
 Yin et al., "Ginver: generative model inversion attacks against collaborative
 inference", WWW 2023.
@@ -6,14 +6,14 @@ inference", WWW 2023.
     codes that the server got ─► generator ─► images ─► the true head ─► codes again
                                                         loss: both codes are equal
 
-The generator learns to invert the head from codes, of which a server has plenty: those
-under attack and those of all recorded training steps. Afterwards one pass inverts any
-code. ``matching.py`` has what is compared in each form.
+The generator learns to invert the head from codes, and a server has plenty: those under
+attack and those of all recorded training steps. Afterwards one pass inverts any code.
+``matching.py`` says what each form compares.
 
 Where we differ: the paper's generator and its prior were not available to us. The
 generator is the inverse network of He et al. with a sigmoid, and TV is the prior. The
-head's gradients are exact (the paper's white-box setting); it also estimates them by
-queries, which costs more and cannot get more.
+head's gradients are exact (the paper's white-box setting); the paper also estimates
+them by queries, which costs more and cannot achieve more.
 """
 
 import copy

@@ -11,13 +11,13 @@
     adaptive    the server knows the gradient that it returned for the code: the guess
                 goes through head and encoder only, no label is needed
 
-``head_steps.py`` says who has such gradients in split learning: nobody unless a head
-is shared. Everything is matched for the head's and the encoder's weights.
+``head_steps.py`` explains who has such gradients in split learning: nobody, unless a
+head is shared. All attacks match the gradients of the head's and the encoder's weights.
 
 Where we differ: the network is in evaluation mode, as in the released code of the last;
-pixels are in [0, 1]; the image of the lowest cost is kept, so that a search that
-diverges does not lose what it had found. The squared distance is relative to the
-observed gradients, so that small ones do not end L-BFGS at its first step.
+pixels are in [0, 1]; the image with the lowest cost is kept, so that a diverging search
+does not lose its best result. The squared distance is relative to the observed
+gradients, so that small ones do not end L-BFGS at its first step.
 """
 
 from collections.abc import Callable

@@ -3,8 +3,8 @@
     guess ─► head, encoder ─► code ─┬─► rest, label ─► loss               published
                                     └─► times the gradient of the code    adaptive
 
-Either number has slopes in the client's weights; the guess is right if these are the
-observed ones.
+Either number has gradients for the client's weights; the guess is right if they equal
+the observed ones.
 """
 
 import copy
@@ -94,7 +94,7 @@ class InvertsGradients(Reconstructs):
         """Return the image whose gradients are nearest, from a first guess."""
 
     def reconstruct(self, view: ServerView, progress: Progress = silent) -> Tensor:
-        """Return an image for every target; each had a step of its own."""
+        """Return an image for every target; each had its own step."""
         steps, count = self.head_steps(), len(view.codes)
         if len(steps.at_the_code) != count:
             raise AuditError(
@@ -122,7 +122,7 @@ class InvertsGradients(Reconstructs):
         return torch.cat(found)
 
     def _label(self, steps: HeadSteps, row: int) -> Tensor | None:
-        """Return the label where it was sent, or as the last layer tells it."""
+        """Return the label if it was sent, or else as the last layer reveals it."""
         if steps.labels is not None:
             return steps.labels[row : row + 1]
         if steps.tail is None:
@@ -157,8 +157,9 @@ def label_of(gradients: Tensor) -> Tensor:
 def squared_distance(found: tuple[Tensor, ...], wanted: list[Tensor]) -> Tensor:
     """Return the sum of squared differences, relative to the squares of those wanted.
 
-    L-BFGS stops at slopes below a fixed size. A network that is sure of an image gives
-    it small gradients, and the plain sum would end the search at its first step.
+    L-BFGS stops when gradients fall below a fixed size. A network that is sure of an
+    image has small gradients there, and the plain sum would end the search at its first
+    step.
     """
     pairs = zip(found, wanted, strict=True)
     sums = [(ours - theirs).square().sum() for ours, theirs in pairs]

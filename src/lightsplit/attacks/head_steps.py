@@ -1,17 +1,17 @@
-"""The gradients of a head's weights, for those few who ever have them.
+"""The gradients of a head's weights, for the few parties that ever have them.
 
     client ─code─► server ─code gradient─► client ─► gradient of the head's weights
                                                      (stays here)
     shared head:  client 1 ─head before─► client 2 ─head after─► client 3
 
 In split learning a server has the gradient at the cut and those of its own weights.
-These depend on an image through its code alone: whoever has the code learns nothing
-more from them. The gradients of the head's weights stay with the client. Only where a
-head is handed on do its next holders see it before and after a turn, and find the
-gradient of a turn of one step: SGD's update is the gradient, and Adam's state, which
-travels with the head, gives it too. So attacks that invert gradients need a *shared*
-head, an accomplice that holds it next, and a turn of one step; here that step is of
-one image, their best case.
+These depend on an image only through its code, so a server that has the code learns
+nothing more from them. The gradients of the head's weights stay with the client. Only
+if a head is handed on do its next holders see it before and after a turn. They can then
+compute the gradient of a turn of one step: SGD's update is the gradient, and Adam's
+state, which travels with the head, reveals it too. So attacks that invert gradients
+need a *shared* head, an accomplice that holds it next, and a turn of one step. Here
+that step has one image, which is their best case.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, eq=False)
 class HeadSteps:
-    """What a step of each image alone does, as server and accomplice can tell it.
+    """What server and accomplice see of a step on each image alone.
 
     Attributes:
         gradients: of the trained weights of head and encoder, by name (N, …).

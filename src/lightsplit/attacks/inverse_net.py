@@ -8,7 +8,7 @@
 A small network of transposed convolutions learns from pairs, by squared error alone:
 Adam with AMSGrad and an epsilon of 1e-3, batches of 32, a rate of 1e-3 that halves
 after every 20 epochs, 50 epochs. ``decoder`` is the same idea without these limits: it
-is wider, learns an SSIM term, and trains until more steps do not help.
+is wider, has an SSIM term in its loss, and trains until more steps do not help.
 
 Where we differ: pixels are in [0, 1] and are not normalised; batches are shuffled.
 Without a codec both forms are the same.

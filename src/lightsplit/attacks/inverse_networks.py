@@ -4,7 +4,7 @@
 
 Each layer mirrors one of the head's, as released: 3x3 with stride 2 for a pooling, 3x3
 where the size stays, and a wider kernel without padding for a convolution that had
-none. A code that is no map gets a linear lift of the attacker's own first.
+none. A code that is not a map first goes through the attacker's own linear lift.
 """
 
 from torch import Tensor, nn
@@ -57,7 +57,7 @@ def inverse_network(
 
 
 def _to_size(channels: int, outputs: int, rows: int, columns: int) -> nn.Module:
-    """Return the last layer, which adds so many rows and columns."""
+    """Return the last layer, which adds this many rows and columns."""
     kernel = (rows + 1 if rows else 3, columns + 1 if columns else 3)
     padding = (0 if rows else 1, 0 if columns else 1)
     return nn.ConvTranspose2d(channels, outputs, kernel, padding=padding)
@@ -80,7 +80,7 @@ class CodeInverter(nn.Module):
         return images
 
     def enter(self, codes: Tensor) -> Tensor:
-        """Return codes as the network takes them."""
+        """Return codes in the form that the network takes."""
         if self.lift is not None:
             activations: Tensor = self.lift(codes)
             return activations

@@ -64,7 +64,7 @@ class ClientCopy(nn.Module, ABC):
 
     @abstractmethod
     def activations(self, samples: Tensor) -> Tensor:
-        """Return what the head makes of samples, before the encoder."""
+        """Return the head's output for samples, before the encoder."""
 
     @abstractmethod
     def forward(self, samples: Tensor) -> Tensor:
@@ -139,15 +139,15 @@ class Knowledge:
         known_rows: half of the recorded samples with their labels.
         sent_labels: of the images to reconstruct, as the client sends them in training;
             empty if labels stay with the client.
-        setup: everything the server has before the first message.
+        setup: everything that the server has before the first message.
         linked: links the codes that the victim sends in training with its images; only
-            an attack that observes is given it.
+            an attack that observes gets it.
         first_client: makes head and encoder, images to codes, with the weights that the
-            run's seed gives; with True those of a client that draws from a secret, that
-            is of no seed that the server knows.
+            run's seed gives; with True, those of a client that draws from a secret, so
+            from no seed that the server knows.
         head_steps: computes the gradients of the head's weights for steps of one target
             each, as the next holder of a shared head can.
-        crowd: samples of which some were trained on, as they pass the server again.
+        crowd: samples, some of which were trained on, as they pass the server again.
         reasons: why a field is None, by the field's name.
     """
 

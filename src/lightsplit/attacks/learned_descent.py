@@ -1,15 +1,16 @@
-"""Descent that is learnt: a network that reads where the code's error would fall.
+"""Learned descent: a network that sees in which direction the code's error falls.
 
     x₀ ─► slope of ‖client(x) − z̃‖² at x₀ ─┬─► small network ─► x₁ ─► … ─► x₃
        └───────────────────────────────────┘
 
-Plain descent stops where the code fits, at any of many images. This one learns from
-known images which way along the slope leads to the true image, as learned iterative
-schemes for inverse problems do (Adler and Öktem, 2017). The slope is an input: nothing
-is differentiated twice.
+Plain descent stops wherever the code fits, and many images fit. This network learns
+from known images which way along the slope leads to the true image, as learned
+iterative schemes for inverse problems do (Adler and Öktem, 2017). The slope is an
+input: nothing is differentiated twice.
 
-Whoever has the head can code any image. So the network learns from known images that
-were shifted or mirrored, which the decoder has not seen: its own would look too good.
+An attacker who has the head can encode any image. So the network learns from shifted or
+mirrored known images, which the decoder has not seen: on its own training images the
+decoder would look too good.
 """
 
 import torch
@@ -34,11 +35,11 @@ class LearnedDescent(nn.Module):
 
     def __init__(self, client: ClientCopy, channels: int) -> None:
         super().__init__()
-        self._client = [client]  # no part of what is trained
+        self._client = [client]  # in a list, so that it is not trained
         self.rounds = nn.ModuleList(_correction(channels) for _ in range(ROUNDS))
 
     def forward(self, codes: Tensor, start: Tensor) -> Tensor:
-        """Return the images that it reaches from ``start``, in [0, 1]."""
+        """Return the images that the descent reaches from ``start``, in [0, 1]."""
         return self.stages(codes, start)[-1]
 
     def stages(self, codes: Tensor, start: Tensor) -> list[Tensor]:

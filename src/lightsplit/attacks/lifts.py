@@ -1,4 +1,4 @@
-"""Lifts from codes to activations: those that an attacker learns, and R's own.
+"""Lifts from codes to activations: those that an attacker learns, and that of R.
 
     code (B, k)         ──trained matrix, at first R──► (B, C, H, W)     projections
     code (B, k)         ──trained matrix, at first random──► the same    trained codes

@@ -3,7 +3,7 @@
     published   head(x)          against the code as R lifts it
     adaptive    encoder(head(x)) against the code: the codec is inside
 
-The published form cannot fit a lifted projection, which has values that no head gives.
+The published form cannot fit a lifted projection, whose values no head can produce.
 """
 
 from collections.abc import Callable
@@ -18,10 +18,10 @@ PUBLISHED, ADAPTIVE = FORMS = ("published", "adaptive")
 
 
 def wanted(codes: Tensor, codec: Codec, form: str) -> Tensor:
-    """Return what an image is to give in this form."""
+    """Return the result that the right image must have in this form."""
     return codes if form == ADAPTIVE else lifted(codes, codec).detach()
 
 
 def giving(client: ClientCopy, form: str) -> Callable[[Tensor], Tensor]:
-    """Return what images give in this form."""
+    """Return a function from images to their results in this form."""
     return client if form == ADAPTIVE else client.activations

@@ -12,9 +12,10 @@
     membership-match     the attacker has the sample and the head: was its code among
                          those of training?
 
-Scores and crowd: ``fact_scores.py``, ``crowd.py``. The first two ask what a network
-remembers. The last asks what a transcript proves: in split learning the codes of all
-training samples have passed the server, so a suspected sample can be looked up.
+``fact_scores.py`` has the scores and ``crowd.py`` the crowd. The first two attacks ask
+what a network remembers. The last asks what a transcript proves: in split learning the
+codes of all training samples have passed the server, so a suspected sample can be
+looked up.
 """
 
 from collections.abc import Sequence
@@ -81,7 +82,7 @@ class MembershipClusters(OfACrowd):
         self.restarts = restarts or RESTARTS[self.budget]
 
     def suspect(self, view: ServerView, source: str) -> Suspicion:
-        """Return the nearness to a centre, or how sure the server's tail is."""
+        """Return how near samples are to a centre, or how sure the server's tail is."""
         rows = self.crowd.rows(source)
         if source == OUTPUT and view.contract.topology == "vanilla":
             return Suspicion(rows.softmax(dim=1).amax(dim=1))
@@ -141,7 +142,7 @@ class MembershipMatch(OfACrowd):
         return [kind for kind in view.recorded_kinds if kind == CODE]
 
     def suspect(self, view: ServerView, source: str) -> Suspicion:
-        """Return how near a recorded code comes to the sample's own."""
+        """Return how near the closest recorded code is to the sample's own."""
         seen = view.training_messages(source).flatten(1).float()
         with torch.no_grad():
             own = torch.cat(

@@ -20,14 +20,14 @@ convolutions.
                 spread; while it learns, the pseudo-client is drawn to the mean and the
                 spread of the victim's codes; the descent stays near the decoder's image
 
-In the U-shape nothing ties the published pseudo-client to the victim but the server's
-network: it may take one class for another, and its codes may be others altogether.
-(Digits, raw, l2, 150 steps: labels 0 % and squared error 0.19; adaptive 97 % and 0.007,
-where the mean image has 0.074.)
+In the U-shape only the server's network ties the published pseudo-client to the victim:
+it may confuse one class with another, and its codes may be entirely different. (Digits,
+raw, l2, 150 steps: labels 0 % and squared error 0.19; adaptive 97 % and 0.007, where
+the mean image has 0.074.)
 
-Where we differ: no code was released that we could read. The inverse network is our
-decoder, and the layers of the pseudo-client are ours. Its authors begin late, when the
-victim's loss falls; ``late_start`` does that, and so does a budget of the last steps.
+Where we differ: we found no released code. The inverse network is our decoder, and the
+layers of the pseudo-client are ours. The authors begin late, when the victim's loss
+falls; ``late_start`` does that, and so does a budget of the last steps.
 """
 
 import copy
@@ -149,7 +149,7 @@ class PCAT(CopiesTail):
         return Guess(labels=self.read_labels(self._latest.code))
 
     def decode(self, seen: Seen) -> Tensor:
-        """Return the images of a batch, by an inverse that is trained for it."""
+        """Return the images of a batch, by an inverse trained for this batch."""
         return self._inverted(readable(self.codec, seen.code), silent)
 
     @torch.no_grad()
@@ -179,7 +179,7 @@ class PCAT(CopiesTail):
         return self._closer(client, goals, images) if self.closer_steps else images
 
     def _closer(self, client: ClientCopy, goals: Tensor, start: Tensor) -> Tensor:
-        """Return images moved until the pseudo-client gives what is wanted."""
+        """Return images moved until the pseudo-client's results fit the goals."""
         near = NEAR if self.form == ADAPTIVE else 0.0
         descent = Descent(self.closer_steps, CLOSER_RATE, TV_WEIGHT, near=near)
         given = _Giving(client, self.form)
@@ -193,7 +193,7 @@ class PCAT(CopiesTail):
         )
 
     def _pairs(self, client: PseudoClient) -> Pairs:
-        """Return known images with what the pseudo-client gives for them."""
+        """Return known images with the pseudo-client's results for them."""
         images = self._auxiliary.images.to(self._device)
         given = giving(client, self.form)
         with torch.no_grad():
@@ -234,7 +234,7 @@ class PCAT(CopiesTail):
 
 
 def unlike(codes: Tensor, others: Tensor) -> Tensor:
-    """Return how far means and spreads of two batches of codes are, relative."""
+    """Return the relative distance of means and spreads of two batches of codes."""
     ours, theirs = (
         torch.cat([rows.mean(dim=0), rows.std(dim=0)])
         for rows in (codes.flatten(1), others.flatten(1))
@@ -243,7 +243,7 @@ def unlike(codes: Tensor, others: Tensor) -> Tensor:
 
 
 class _Giving(nn.Module):
-    """What images give in a form of the attack, as a module."""
+    """A function from images to results in a form of the attack, as a module."""
 
     def __init__(self, client: ClientCopy, form: str) -> None:
         super().__init__()

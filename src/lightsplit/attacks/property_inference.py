@@ -3,7 +3,8 @@
     known codes, with the property of their samples ─► classifier ─► the targets' codes
 
 The property head of FSHA (Pasquini et al., CCS 2021) with true codes in place of a
-hijacked client's. Image sets without further marks still have properties to ask for:
+hijacked client's. Even image sets without further annotation have properties to ask
+about:
 
     brightness   is it brighter than half of the known images?
     contrast     does it vary more than half of them?

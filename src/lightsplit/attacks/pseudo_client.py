@@ -1,4 +1,4 @@
-"""A client of the attacker's own, for whoever does not know the head's layers.
+"""The attacker's own client, for attackers who do not know the head's layers.
 
 image ─► conv, norm, ReLU │ conv, norm, ReLU, pooled to the cut's size ─► codec
 """
@@ -13,7 +13,7 @@ GRID = 4  # pixels a side that are left of an image before a flat activation
 
 
 class PseudoClient(ClientCopy):
-    """A head of one's own and the codec's encoder, with weights of one's own."""
+    """The attacker's own head and the codec's encoder, with its own weights."""
 
     def __init__(self, head: nn.Module, codec: Codec, received: nn.Module) -> None:
         super().__init__()
@@ -23,12 +23,12 @@ class PseudoClient(ClientCopy):
         self._codec = codec
 
     def activations(self, samples: Tensor) -> Tensor:
-        """Return what the head makes of images."""
+        """Return the head's output for images."""
         found: Tensor = self.head(samples)
         return found
 
     def encode(self, samples: Tensor) -> Code:
-        """Return the code of images as a server's network takes it."""
+        """Return the code of images in the form that the server's network takes."""
         values, side = self.encoder(self.activations(samples))
         return Code(self.received(values), side)
 

@@ -5,13 +5,13 @@
                             │   several strengths, whole or mixed with x₀
                             └─► a descent that was learnt (learned_descent.py)
 
-The decoder knows what images look like, the true client knows what the code says about
-this one. A client that colludes has both: it made the pairs with the head that it
-shares. Which way is best depends on the code, so all are tried on the pairs that the
-decoder did not learn from, and the best one attacks. The decoder's own image is among
-the ways, and a way must be no worse in both squared error and SSIM: so knowing the head
-as well is never worth less than not knowing it, but for the luck of the held-out pairs.
-(Before, one fixed descent lost 0.05 of SSIM to the decoder at 32x.)
+The decoder knows what images look like; the true client knows what the code says about
+this one. A colluding client has both: it made the pairs with the head that it shares.
+Which way is best depends on the code, so the attack tries all of them on pairs that the
+decoder did not learn from, and uses the best one. The decoder's own image is one of the
+ways, and a way must be no worse in both squared error and SSIM. So, apart from chance
+in the held-out pairs, knowing the head as well never makes the attack weaker. (Before,
+one fixed descent lost 0.05 of SSIM to the decoder at 32x.)
 """
 
 import copy
@@ -124,7 +124,7 @@ class RefinedDecoder(DecoderAttack):
         return torch.cat(images)
 
     def _best_way(self, client: ClientCopy, network: CodeDecoder) -> Way:
-        """Return the way with the lowest loss of those no worse than the decoder."""
+        """Return the way with the lowest loss that is no worse than the decoder."""
         known = self.pairs.part(slice(self.effort.most_pairs))
         fitting, held_out = held_out_split(len(known.codes), seed=self.seed)
         tried = known.part(held_out[:MOST_TRIED])

@@ -6,12 +6,12 @@ maximum likelihood: from a black image, Adam descends on
     mean (f(x) − z)²  +  TV · mean squared difference of neighbours  +  L2 · mean x²
 
 with AMSGrad, an epsilon of 1e-3, a rate of 1e-2 and 5,000 steps, without bounds on
-pixels. TV is 0 for first layers, as released; behind a pooling their weight was 10 and
-more. ``matching.py`` has what f and z are in each form.
+pixels. TV is 0 for first layers, as released; behind a pooling layer the authors'
+weight was 10 or more. ``matching.py`` says what f and z are in each form.
 
 Where we differ: pixels are in [0, 1] and are not normalised; many images are solved at
-once, each with its own problem. ``whitebox`` is the same idea with a rate that arrives,
-bounds, several starts and a relative error.
+once, each with its own problem. ``whitebox`` is the same idea with a rate that
+converges, bounds, several starts and a relative error.
 """
 
 import copy
@@ -105,6 +105,6 @@ class RegularisedLikelihood(Reconstructs):
 
 
 def squared_variation(images: Tensor) -> Tensor:
-    """Return for each image the mean squared differences down and along."""
+    """Return each image's mean squared differences, vertical and horizontal."""
     down, along = images.diff(dim=-2), images.diff(dim=-1)
     return down.flatten(1).square().mean(dim=1) + along.flatten(1).square().mean(dim=1)

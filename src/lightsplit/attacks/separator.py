@@ -1,4 +1,4 @@
-"""Logistic regression between classes, with the strength that held-out rows ask for.
+"""Logistic regression between classes; held-out rows choose its strength.
 
 rows with labels ─► standardise ─► regression in several strengths ─► the best one
 """
@@ -47,7 +47,7 @@ class Separator:
         return torch.from_numpy(found).long()
 
     def scores(self, rows: Tensor) -> Tensor:
-        """Return for every row how much speaks for 1, where labels are 1 and 0."""
+        """Return how strongly each row suggests label 1, if labels are 1 and 0."""
         found = self._model.decision_function(self._standardise(rows).numpy())
         return torch.from_numpy(found).float()
 

@@ -76,7 +76,7 @@ class TranscriptDecoder(TrainsDecoder, Observes):
         self._known = Releases(len(self._images), linked.passes)
 
     def observe(self, exchange: Exchange, weights: Mapping[str, Tensor]) -> None:
-        """Keep the codes of the targets, and code some images of one's own."""
+        """Keep the targets' codes, and encode some of the attacker's own images."""
         del weights
         message = exchange.request
         if not isinstance(message, CodeMessage) or not message.is_training:

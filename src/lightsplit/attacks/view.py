@@ -126,8 +126,8 @@ def readable(codec: Codec, code: Code) -> Tensor:
     """Return a code as one tensor with a row per sample.
 
     Side information is not secret, so a code that has some is decoded first. A codec
-    that mixes samples makes one code of a batch; the server's own decoder takes the
-    samples apart, as well as it can, and the attacker starts from that.
+    that mixes samples makes one code of a batch; the server's own decoder separates the
+    samples as well as it can, and the attacker starts from there.
     """
     return codec.rows(code)
 

@@ -45,12 +45,12 @@ Watch = Callable[[str], Progress]  # returns the progress callback for a title
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """One run laid open at one moment.
+    """A snapshot of one run, with everything that attacks and scores need.
 
     Attributes:
         options: of the audit.
         view: the server's messages and weights.
-        knowledge: of which an attack is given the fields that it needs.
+        knowledge: each attack gets the fields that it needs.
         judge: scores samples; it has the originals.
         labels: the true ones of the view's training rows.
         exhibits: shows what attacks found.

@@ -4,9 +4,9 @@
                                   ├─► predicted by the trained client
     test samples ─────────────────┘
 
-As many of both, members first; no attack may read the order. The steps come later, so
-a server that keeps their codes has those of every member; the client has trained on
-them before, in every epoch.
+Both groups have the same size, and members come first; no attack may use the order. The
+steps come later, so a server that keeps their codes has those of every member; the
+client has trained on these samples before, in every epoch.
 """
 
 import torch
@@ -18,15 +18,15 @@ from lightsplit.nesting import batches_of
 from lightsplit.protocol import Wire
 from lightsplit.transports import Recorder, through
 
-FEWEST = 20  # of both: fewer tell nothing
+FEWEST = 20  # in each group; smaller ones say nothing
 
 
 def gather_crowd(
     victim: Victim, batches: list[Tensor], wire: Wire, *, most: int, seed: int
 ) -> tuple[Crowd | None, Tensor]:
-    """Let the victim predict a crowd; return it and who of it is a member.
+    """Let the victim predict a crowd; return it and which samples are members.
 
-    There is none if the codec mixes samples, or if members or others are too few.
+    There is no crowd if the codec mixes samples, or if either group is too small.
     """
     rows, test = torch.cat(batches), victim.job.dataset.test
     count = min(most, len(rows), len(test))

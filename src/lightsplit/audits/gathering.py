@@ -203,8 +203,8 @@ def make_pairs(
 ) -> Pairs:
     """Return the true codes and activations of known samples.
 
-    A codec that mixes samples codes ``chunk`` of them at a time; each pair is then a
-    sample and what the server's decoder makes of it in that company.
+    A codec that mixes samples encodes ``chunk`` of them at a time; each pair is then a
+    sample and the server's decoding of it among these others.
     """
     codes, activations = [], []
     with torch.no_grad(), seeding.scope(0, "pairs"):  # an objective may add noise

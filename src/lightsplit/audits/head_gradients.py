@@ -1,8 +1,8 @@
-"""The gradients of a shared head for attackers who hold it before and after a step.
+"""The gradients of a shared head, for attackers who hold it before and after a step.
 
-Everything is copied when the knowledge is gathered, because the victim trains on. The
-gradients are computed when an attack asks for them, in evaluation mode, one image at a
-time, by the task's loss alone.
+Everything is copied when the knowledge is gathered, because the victim keeps training.
+The gradients are computed when an attack asks for them, in evaluation mode, one image
+at a time, by the task's loss alone.
 """
 
 import copy
@@ -63,7 +63,7 @@ def why_no_head_steps(victim: Victim) -> str | None:
 
 
 def prepare_head_steps(victim: Victim) -> Callable[[], HeadSteps]:
-    """Return what computes the gradients of each target, with all that it needs."""
+    """Return a function, with copies of all it needs, that computes the gradients."""
     job, side = victim.job, victim.side
     client = true_client(side, job.experiment)
     names = _trained(side.modules["head"], side.codec.encoder)

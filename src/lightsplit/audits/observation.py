@@ -5,10 +5,10 @@ Two kinds of messages are recorded:
     prediction   the targets' codes, every module in evaluation mode
     training     all four messages of further steps on the victim's own images
 
-Reconstruction works on the first, label inference on the second. A crowd of samples, of
-which half are those of the steps, is predicted in between and recorded apart, for
-membership inference. The further steps change the victim in memory and leave its run
-folder alone.
+Reconstruction works on the first, label inference on the second. In between, the victim
+predicts a crowd of samples, half of them those of the steps, which is recorded
+separately for membership inference. The further steps change the victim in memory but
+not its run folder.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ def observe(
         victim: the run under attack.
         training_samples: in further steps.
         seed: of their choice.
-        crowd_samples: the most members of a crowd, and others beside them.
+        crowd_samples: the largest number of members in a crowd, and of others.
     """
     job, recorder = victim.job, Recorder()
     job.trainer.server.side.normalisation.switch_to(victim.client)

@@ -125,7 +125,7 @@ class Owner:
         return None if step is None else tensors.from_bytes(kept.load_side(step))
 
     def _bytes(self) -> dict[str, int]:
-        """Return what crossed, with hand-offs; before the run's end what is recorded.
+        """Return the bytes sent, with hand-offs; before the run's end, those recorded.
 
         The recording has codes and gradients as frames, and no hand-offs.
         """

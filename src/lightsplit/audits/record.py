@@ -79,9 +79,9 @@ def is_audited(record: dict[str, Any], options: AuditOptions) -> bool:
 
 
 def _was_asked(entry: Entry, options: AuditOptions) -> bool:
-    """Return whether an entry is of as many images as the options ask for.
+    """Return whether an entry covers as many images as the options ask for.
 
-    A run may have fewer. An entry of an earlier version tells only how many there were.
+    A run may have fewer. An entry of an earlier version says only how many there were.
     """
     if "asked" in entry:
         return bool(entry["asked"] == options.asked)

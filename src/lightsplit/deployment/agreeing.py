@@ -95,10 +95,10 @@ def _agree(
 
 
 def _own_offer(agreement: Agreement, file: Path) -> bytes:
-    """Return this client's offer, signed once: the others may have it already.
+    """Return this client's offer, signed only once: the others may already have it.
 
-    A signature is different every time, and an offer that all clients have got cannot
-    be replaced. So a client that was killed comes back with the very same one.
+    Every signature is different, and an offer that all clients have cannot be replaced.
+    So a client that was killed comes back with exactly the same offer.
     """
     if file.exists():
         return file.read_bytes()

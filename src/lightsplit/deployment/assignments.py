@@ -33,9 +33,9 @@ class AssignmentQueue:
     Args:
         schedule: of the run.
         turns: how many turns are over.
-        eval_every: rounds between evaluations; 0 is once per epoch.
-        every_client_evaluates: after the turn, as with private heads; otherwise the
-            client of the turn evaluates for all.
+        eval_every: rounds between evaluations; 0 means once per epoch.
+        every_client_evaluates: whether every client evaluates after the turn, as with
+            private heads; otherwise the client of the turn evaluates for all.
     """
 
     def __init__(

@@ -39,9 +39,10 @@ class ClientLog:
 
     Args:
         folder: of the client's state; None keeps the log in memory alone.
-        allows_rollback: whether the client goes along with a server that went back.
-        in_rounds: whether the run has rounds. A step that comes too late for its round
-            does not count, so fewer steps in a later round are no step back.
+        allows_rollback: whether the client follows a server that went back.
+        in_rounds: whether the run has rounds. A step that arrives too late for its
+            round does not count, so having fewer steps in a later round is not a
+            rollback.
     """
 
     def __init__(

@@ -46,9 +46,9 @@ class Coordinator:
         names: the clients that may join, in the order of their turns; None admits the
             first that come.
         guard: judges the clients.
-        stays: asked, with its steps, about a run that was over before this server
-            started: whether to stay for predictions. If not, the server waits only for
-            clients that had not heard of the end.
+        stays: called with the run's steps if the run was over before this server
+            started; returns whether to stay for predictions. If not, the server waits
+            only for clients that had not heard of the end.
 
     Attributes:
         members: the clients of the run.
@@ -83,7 +83,7 @@ class Coordinator:
     def _make_run(
         self, server: Server, plan: RunPlan, *, guard: Guard | None, **places: Any
     ) -> tuple[ServerRun | RoundRun, RunControl]:
-        """Return the run and who may speak in it: turns, or rounds of all owners."""
+        """Return the run and its control: of turns, or of rounds of all owners."""
         terms, members = self.contract, self.members
         if terms.has_rounds:
             kind = RoundRun if terms.is_parallel else SplitFedRun
@@ -178,7 +178,7 @@ class Coordinator:
 
     @property
     def computing(self) -> Stopwatch:
-        """How long this server has computed steps."""
+        """How long this server has been computing steps."""
         return self._run.computing
 
     @property

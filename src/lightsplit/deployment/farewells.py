@@ -3,7 +3,7 @@
     checkpoint/farewells.json   the run, its steps, and the bytes of each such client
 
 After the last turn a server waits until every client has acknowledged the end. If it is
-killed in the meantime, the next one finds here the clients that have left already.
+killed in the meantime, the next server finds here which clients have already left.
 """
 
 import json
@@ -32,7 +32,7 @@ class Farewells:
     def save(self, run: str, steps: int) -> None:
         """Write which clients have heard of the end of ``run`` after so many steps.
 
-        The run is over and saved, so a full disk costs a wait and nothing else.
+        The run is over and saved, so a full disk only makes the next server wait.
         """
         told = {m.name: m.meter.by_kind() for m in self._roster if m.is_told}
         content = {"run": run, "steps": steps, "told": told}

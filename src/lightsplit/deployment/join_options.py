@@ -55,18 +55,19 @@ class JoinOptions:
         secret: seeds everything that this client draws; without it the client makes a
             random one at its first start and keeps it in the folder.
         state_folder: keeps the client's state between turns: a side that does not
-            travel, or the part that stays of one that does; and the log of turns.
+            travel, or the part of a travelling side that stays; and the log of turns.
         test: batches of a test set, if the client has one.
         scoring: of the test set.
         reports: whether the client tells the server its losses and accuracies.
         give_up_seconds: how long the client tries to reach the server again.
         watch: called with every Grant, and with Finished.
-        ended: called with Finished when the client's side is that of the run's end, and
-            before the server is told: it waits until what is kept here is kept.
-        allows_rollback: whether the client goes along with a server that went back.
+        ended: called with Finished once the client's side is that of the run's end, and
+            before the client tells the server, which waits until everything is saved
+            here.
+        allows_rollback: whether the client follows a server that went back.
         went_back: called with a warning when the server went back; logs it by default.
         agreed: called with the key that the clients agreed on.
-        away: called each time the server could not be reached; logs that by default.
+        away: called each time the server cannot be reached; logs that by default.
         turned: called with the figures of every turn of this client, before it is
             handed in.
         meter: counts this client's bytes.

@@ -4,8 +4,8 @@
 
 Owners of v1 make their steps at the same time, owners of v2 in the order of the round.
 An owner is late when it has been silent for too long, however long its steps take; in
-v2 only the owner whose place it is can be late. A late owner leaves no trace in the
-round. An owner may come back and repeat its messages, but not without end.
+v2 only the owner whose place has come can be late. A late owner leaves no trace in the
+round. An owner may come back and repeat its messages, but not endlessly.
 """
 
 from collections import Counter
@@ -31,8 +31,8 @@ class LocalRound(OpenRound):
         order: all owners, if they work one after the other (v2); otherwise empty.
 
     Attributes:
-        current: the owner whose place in the order it is; None if there is no order, or
-            if all have finished.
+        current: the owner whose place in the order has come; None if there is no order,
+            or if all have finished.
         finished: owners whose steps are in the backbone, once that has been decided.
     """
 
@@ -65,7 +65,7 @@ class LocalRound(OpenRound):
         return not self._order or client == self.current
 
     def find_current(self, now: float) -> int | None:
-        """Return the owner whose place in the order it is, if there is an order."""
+        """Return the owner whose place in the order has come, if there is an order."""
         left = [one for one in self._order if one in self.expected]
         found = next((one for one in left if not self.has_finished(one)), None)
         if found != self.current:

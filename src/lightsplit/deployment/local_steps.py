@@ -53,7 +53,7 @@ class LocalSteps:
         return log.answer(request, self._kinds, pace.first_step, compute)
 
     def undo(self, client: int) -> None:
-        """Return to where the backbone was before an owner's first step."""
+        """Restore the backbone as it was before an owner's first step."""
         self._twins.pop(client, None)
         if not self._has_copies:
             self._server.settle()

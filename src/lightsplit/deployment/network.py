@@ -122,9 +122,9 @@ def serve(  # noqa: PLR0913
             first time before any client is answered; when it returns false the run
             ends at the next boundary.
         guard: judges the clients.
-        stays: asked, with its steps, about a run that was over before this server
-            started: whether to stay for predictions. If not, the server waits only for
-            clients that had not heard of the end.
+        stays: called with the run's steps if the run was over before this server
+            started; returns whether to stay for predictions. If not, the server waits
+            only for clients that had not heard of the end.
     """
     endpoint.check()
     if plan.turn_steps != contract.turn_steps:

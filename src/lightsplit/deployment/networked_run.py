@@ -1,4 +1,4 @@
-"""What networked runs of turns and of rounds have in common at the server."""
+"""The common part of networked runs of turns and of rounds, at the server."""
 
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -32,7 +32,7 @@ class NetworkedRun(Generic[AnyBoundary]):
     Attributes:
         state: where the run stands.
         finished: the message that ends the run, once it is over.
-        computing: how long this server has computed steps.
+        computing: how long this server has been computing steps.
     """
 
     def __init__(  # noqa: PLR0913

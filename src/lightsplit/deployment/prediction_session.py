@@ -25,7 +25,7 @@ class PredictionSession:
         self._member = member
 
     def handle(self, message: Message) -> Reply | EncryptedOutput:
-        """Return the output for a code, encrypted as the code is."""
+        """Return the output for a code; it is encrypted if the code is."""
         if isinstance(message, EncryptedCode):
             self._member.check_sender(message)
             return self._run.infer_encrypted(message)

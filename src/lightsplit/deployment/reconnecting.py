@@ -1,12 +1,12 @@
-"""A client's line to the server, which is opened again whenever it breaks.
+"""A client's connection to the server, which is opened again whenever it breaks.
 
 exchange ─► call ─► reply
              └─► broken ─► reach ─► the same turn ─► the step again, from its code
                               └─► another turn ─► TurnLostError
 
-A round that a restarted server begins anew may have other owners. Then a code that is
-sent again gets another output, and a gradient of the old one would be wrong: such a
-round counts as another one.
+If a restarted server begins a round again, it may have other owners. Then a repeated
+code gets a different output, and a gradient of the old output would be wrong: such a
+round counts as a different one.
 """
 
 from collections.abc import Callable

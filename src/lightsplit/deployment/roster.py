@@ -21,8 +21,8 @@ class Member:
         wake: notified when the client's turn begins or the run ends.
         batches: per epoch; 0 until the client has said how many.
         peer: its live connection, if it has one.
-        loss: the last one that the client chose to report.
-        waited_seconds: that the client has waited for the others of its rounds.
+        loss: the last loss that the client chose to report.
+        waited_seconds: how long the client has waited for the others in its rounds.
         is_told: whether the client has acknowledged the end of the run.
         meter: counts its bytes.
     """

@@ -71,8 +71,8 @@ class RoundControl(RunControl):
     def _advance(self) -> None:
         """Do what is due.
 
-        The caller is not to blame for an error here: it comes from another owner or
-        from the server itself, and would come again at every call.
+        The caller did not cause an error here: the cause is another owner or the server
+        itself, and the error would return at every call.
         """
         try:
             woken = self.run.advance(time.monotonic(), stops=self.wants_stop)

@@ -1,4 +1,4 @@
-"""What an owner is told at the beginning of a round."""
+"""The grants that owners get at the beginning of a round."""
 
 from lightsplit.deployment.open_round import OpenRound
 from lightsplit.deployment.round_boundary import RoundBoundary
@@ -79,7 +79,7 @@ class RoundGrants:
         return is_asked and self.is_tested(opened.round)
 
     def pace(self, round_: Round, client: int | None, first_step: int) -> Pace:
-        """Return where the steps of an owner lie in the run; None is the joined step.
+        """Return the position of an owner's steps in the run; None is the joined step.
 
         Args:
             round_: of the run.

@@ -1,4 +1,4 @@
-"""What an owner hands in at the end of a parallel round."""
+"""The hand-in of an owner at the end of a parallel round."""
 
 from lightsplit.deployment.roster import Member
 from lightsplit.errors import ProtocolError

@@ -91,7 +91,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
             self._restore()
 
     def _make_steps(self, server: Server) -> StageSteps:
-        """Return what answers the messages of a round."""
+        """Return the object that answers the messages of a round."""
         assert isinstance(server, JoiningServer)  # noqa: S101  rounds join batches
         return RoundSteps(server, self.contract)
 
@@ -200,7 +200,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         return None
 
     def has_gone_on(self, request: Request) -> bool:
-        """Return whether the stage that a message belongs to is over by now."""
+        """Return whether the stage that a message belongs to is already over."""
         return self.open is None or self.open.kind != request.kind
 
     def hand_in(self, member: Member, done: TurnDone) -> None:
@@ -214,7 +214,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         opened.hear(member.index, done, time.monotonic())
 
     def advance(self, now: float, *, stops: bool = False) -> set[int]:
-        """Do what is due and return whom to wake; ``stops`` prevents a new round."""
+        """Do what is due; return the owners to wake. ``stops`` prevents a new round."""
         woken: set[int] = set()
         while self._is_due(now):
             if self.open is None and stops:
@@ -250,7 +250,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         return self._steps.answers(opened)
 
     def waited(self, now: float) -> float:
-        """Return how long nothing has changed, in seconds; 0 before the run."""
+        """Return for how many seconds nothing has changed; 0 before the run."""
         if not self.is_begun or self.finished is not None:
             return 0.0
         return now - self._idle_since if self.open is None else self.open.waited(now)

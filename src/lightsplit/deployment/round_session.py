@@ -3,7 +3,8 @@
     Ready ─► [wait] ─► Grant ─► code ─► [wait] ─► output ─► … ─► TurnDone ─► [wait] ─► …
 
 At every message an owner waits for the others in its round. The wait ends with the
-reply, with the end of the run or the connection, or when the round goes on without it.
+reply, with the end of the run or the connection, or when the round continues without
+it.
 """
 
 from lightsplit.deployment.handshake import check_ready, expect
@@ -32,7 +33,7 @@ class RoundSession:
         self._run = control.run
         self._member = member
         self._peer = peer
-        self._round: OpenRound | None = None  # that was granted
+        self._round: OpenRound | None = None  # the round that was granted
         self._is_ready = False
         self._is_over = False
         self._answered: tuple[Request, Reply] | None = None

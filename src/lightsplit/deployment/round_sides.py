@@ -21,7 +21,7 @@ class RoundSides:
     """Loads, saves, seals and opens the copies of one owner.
 
     Args:
-        client: whose side it is, with its first weights.
+        client: the owner of the side, with its initial weights.
         contract: of the run.
         options: of the client; its key and its folder are used here.
     """

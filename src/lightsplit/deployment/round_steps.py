@@ -24,7 +24,7 @@ class StageSteps(Protocol):
         ...
 
     def undo_round(self, opened: OpenRound) -> bool:
-        """Undo a round, its update included, if that is still possible."""
+        """Undo a round, including its update, if that is still possible."""
         ...
 
     def settle(self) -> None:
@@ -68,7 +68,7 @@ class RoundSteps:
         return answered
 
     def undo_round(self, opened: OpenRound) -> bool:
-        """Undo a round, its update included, if no owner has built on that yet."""
+        """Undo a round, including its update, if no owner has used the update yet."""
         if opened.kind == Share.kind:
             return False
         self._server.undo_round()
@@ -108,7 +108,7 @@ class RoundSteps:
 
 
 def added(opened: OpenRound, shares: Sequence[Share]) -> dict[int, Reply]:
-    """Reply to each with the sum of the shares; the most common length is right."""
+    """Return the sum of the shares to each owner; the most common length is right."""
     lengths = [len(share.numbers) for share in shares]
     usual = max(set(lengths), key=lambda length: (lengths.count(length), length))
     for share in shares:

@@ -36,12 +36,12 @@ class RunControl:
         lock: the one lock of the run.
 
     Attributes:
-        keys: what clients post to agree on a key.
-        over: notified when the server may close, or soon may.
+        keys: the messages by which clients agree on a key.
+        over: notified when the server may close, now or soon.
         wants_stop: whether the run is to stop at the next boundary.
         failure: the error of the server itself that ended the run, if there was one.
-        stays: whether a server that found its run over stays, for predictions, until it
-            is stopped or every client has come for the end again.
+        stays: whether a server that found its run over stays for predictions until it
+            is stopped or every client has asked for the end again.
     """
 
     def __init__(self, run: ServerRun, roster: Roster, lock: threading.RLock) -> None:
@@ -114,7 +114,7 @@ class RunControl:
         self._end()
 
     def note_told(self, member: Member) -> None:
-        """Remember that a client knows of the end, also for a server that restarts."""
+        """Remember, even across a restart, that a client knows of the end."""
         member.is_told = True
         self.run.save_told()
         self.over.notify_all()

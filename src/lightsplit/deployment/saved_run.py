@@ -27,7 +27,7 @@ class SavedRun:
             the run may return to it, so clients keep their sides from there on.
         oldest_number: the number of the next turn there.
         farewells: who has heard that the run is over.
-        is_restored: whether the run goes on from a checkpoint.
+        is_restored: whether the run continues from a checkpoint.
     """
 
     def __init__(

@@ -37,7 +37,7 @@ class ServerState(NamedTuple):
         guard: the guard's memory, if the run has a guard.
         steps_before: of each client at the checkpoint before this one.
         number_before: of the next turn at the checkpoint before this one.
-        rounds: where the rounds of a parallel run stand; else empty.
+        rounds: the state of a parallel run's rounds; empty in other runs.
     """
 
     run: str

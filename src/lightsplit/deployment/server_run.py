@@ -133,10 +133,10 @@ class ServerRun(NetworkedRun[BoundaryState]):
         )
 
     def _number_of(self, assignment: Assignment) -> int:
-        """Return a turn's number; of an evaluation, that of the turn before it.
+        """Return a turn's number, or for an evaluation that of the turn before it.
 
-        A side that travels opens under the number of the turn that left it, and a guard
-        may have undone later ones.
+        A travelling side is sealed under the number of the turn that left it, and a
+        guard may have undone later turns.
         """
         if assignment.steps or not self.contract.side_travels:
             return assignment.number

@@ -90,7 +90,7 @@ class ClientSession:
                 self._admitted.close()
 
     def _its_turn(self) -> AbstractContextManager[None]:
-        """Wait until a prediction may take the run's lock; training may at once."""
+        """Wait until a prediction may take the run's lock; training need not wait."""
         if self._predicts_as is None:
             return nullcontext()
         return self._share.turn(self._predicts_as)

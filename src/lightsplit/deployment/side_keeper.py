@@ -67,12 +67,12 @@ class SideKeeper:
         return sealed
 
     def finish(self, finished: Finished, run: str, steps: int | None = None) -> None:
-        """Bring the side to where the run ended.
+        """Bring the side to its state at the end of the run.
 
-        A side that travels comes with ``finished``. Any other side is the client's own:
-        a client that was started again on a finished run finds it in its folder, which
-        may also hold sides of another run. ``steps`` are those of this client in this
-        run, if it knows them.
+        A travelling side comes with ``finished``. Any other side is the client's own: a
+        client that was restarted on a finished run finds it in its folder, which may
+        also hold sides of another run. ``steps`` are those of this client in this run,
+        if it knows them.
         """
         if self._hand_offs is not None:
             self._find_kept(steps)
@@ -81,7 +81,7 @@ class SideKeeper:
             self._return_to_newest(steps)
 
     def take_back(self, grant: Grant) -> None:
-        """Return to where a round began that has ended without this client's step."""
+        """Return to the start of a round that has ended without this client's step."""
         if self._folder is not None:
             self._restore(grant.first_step)
             self._folder.forget_sides_after(grant.first_step)
@@ -92,9 +92,9 @@ class SideKeeper:
         return self._hand_offs is not None and self._client.hand_off.keeps_state
 
     def _receive(self, hand_offs: HandOffs, grant: Grant, run: str) -> None:
-        """Load the side that the last turn left: for an evaluation that very turn.
+        """Load the side that the last turn left, or before an evaluation, its turn.
 
-        An empty side does not open: only turn 0 may come without one.
+        An empty side cannot be opened: only turn 0 may come without a side.
         """
         left_by = grant.turn - 1 if grant.steps else grant.turn
         if left_by < 0 or not (grant.turn or grant.side):
@@ -120,13 +120,13 @@ class SideKeeper:
             self._client.kept = tensors.from_bytes(self._saved(step)) if step else {}
 
     def _find_kept(self, most: int | None) -> None:
-        """Load the newest part that stayed, if this process has not got it."""
+        """Load the newest part that stayed here, if this process does not have it."""
         step = None if self._folder is None else self._folder.newest_step(most)
         if self._keeps_state and not self._client.kept and step is not None:
             self._client.kept = tensors.from_bytes(self._saved(step))
 
     def _return_to_newest(self, most: int | None) -> None:
-        """Load the newest side of at most so many steps, or the first one."""
+        """Load the newest side of at most ``most`` steps, or the initial one."""
         if self._folder is None:
             return
         step = self._folder.newest_step(most)

@@ -21,7 +21,7 @@ from lightsplit.runtime import Pace, Server
 
 
 class SplitFedRun(RoundRun):
-    """Answers owners' steps one by one, and lets them meet at the end of a round.
+    """Answers owners' steps one by one, and averages at the end of a round.
 
     Its arguments are those of RoundRun, with a plain server.
     """
@@ -45,7 +45,7 @@ class SplitFedRun(RoundRun):
             return self._steps.answer(opened, pace, request)
 
     def has_gone_on(self, request: Request) -> bool:
-        """Return whether a message that was heard can be answered by now."""
+        """Return whether a message that has arrived can be answered now."""
         if self.open is None or request.kind == Share.kind:
             return super().has_gone_on(request)
         return self.open.may_step(request.client)
@@ -81,7 +81,7 @@ class SplitFedRun(RoundRun):
         return None
 
     def _local(self, request: Request) -> tuple[LocalRound, Pace]:
-        """Return the round that a message belongs to, and where its steps lie."""
+        """Return the round of a message, and the position of its steps in the run."""
         opened = self.open
         if opened is None:
             raise ProtocolError(f"round {self.number} is over", code="stale-turn")

@@ -1,4 +1,4 @@
-"""How long the server has computed, to compare with how long it has been there."""
+"""How long the server has been computing, compared with its time running."""
 
 import time
 from types import TracebackType
@@ -20,7 +20,7 @@ class Stopwatch:
 
     @property
     def share(self) -> float:
-        """Of the time since the watch was made, from 0 to 1."""
+        """The share of the time since the watch was made, from 0 to 1."""
         age = time.monotonic() - self._made
         return self.seconds / age if age else 0.0
 

@@ -117,7 +117,7 @@ class TrainingSession:
 
 
 def farewell(control: RunControl, member: Member) -> Finished:
-    """Return the end of the run to a client; raise if the server may come back."""
+    """Return the message that ends the run; raise if the server may come back."""
     finished = control.finished
     if finished is None:
         raise stopping()

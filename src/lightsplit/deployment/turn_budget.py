@@ -9,7 +9,7 @@ import time
 
 from lightsplit.deployment.assignments import Assignment
 
-SPARE_MOVES = 10  # for an evaluation, and for coming back after a broken line
+SPARE_MOVES = 10  # for an evaluation, and for returning after a lost connection
 
 
 class TurnBudget:

@@ -14,13 +14,14 @@ from lightsplit.runtime import Pace
 
 
 class TurnOrder:
-    """The current assignment and the late one, from any turn of the schedule on.
+    """The current and the late assignment, starting at any turn of the schedule.
 
     Args:
         state: of the run.
         boundary: has the number of the next turn.
         logs: of the turns under way.
-        every_client_evaluates: after a turn, or its client for all of them.
+        every_client_evaluates: whether every client evaluates after a turn, or only the
+            client of the turn, for all.
     """
 
     def __init__(
@@ -99,9 +100,9 @@ class TurnOrder:
         return None
 
     def pace(self, assignment: Assignment) -> Pace:
-        """Return where the steps of a turn under way lie in the run.
+        """Return the position of a current turn's steps in the run.
 
-        It takes a walk over all clients, so it is worked out once in a turn.
+        This needs a pass over all clients, so it is computed once per turn.
         """
         if self._paced is None or self._paced[0] is not assignment:
             client, is_late = assignment.client, assignment is self.late

@@ -108,7 +108,7 @@ class TurnSteps:
 
 
 def computed(message: Request, answer: Callable[[Request], Made]) -> Made:
-    """Return the answer to a message; refuse one that modules cannot compute."""
+    """Return the answer to a message; refuse it if the modules cannot compute it."""
     try:
         return answer(message)
     except (LightSplitError, OSError, MemoryError):

@@ -78,7 +78,7 @@ class Worker:
         self._batches: Source | None = None
         self._run = ""
         self._grant: Grant | None = None
-        self._late: Grant | None = None  # whose end came too late to count
+        self._late: Grant | None = None  # the grant whose end came too late to count
         self._averaging: Averaging | None = None
         self._furthest: int | None = None  # step since this process was started
         self._sides: SideKeeper | RoundSides = SideKeeper(client, contract, options)
@@ -138,7 +138,7 @@ class Worker:
         return self._line.exchange(request, self._is_same_turn)
 
     def _make_averaging(self) -> Averaging:
-        """Let the client average gradients, or in SplitFed weights, with the others."""
+        """Let the client average gradients (in SplitFed, weights) with the others."""
         key, size = self._options.key, self._contract.batch_size
         assert key is not None  # noqa: S101  a round's sides need one
         if self._contract.is_parallel:
@@ -148,7 +148,7 @@ class Worker:
         return self._client.weight_averaging
 
     def _make_budget(self) -> ReleaseBudget | None:
-        """Return what counts the releases of codes, where a promise counts on them."""
+        """Return a budget for the releases of codes, if a promise depends on them."""
         releases = self._client.side.releases
         if releases is None or isinstance(self._client, OnceClient):
             return None
@@ -156,7 +156,7 @@ class Worker:
         return ReleaseBudget(log, releases, partial(self._counted_steps, releases))
 
     def _counted_steps(self, releases: int) -> int:
-        """Return the steps in which each sample is sent so many times."""
+        """Return the steps in which each sample is sent ``releases`` times."""
         return releases * (0 if self._batches is None else len(self._batches))
 
     def _take(self, grant: Grant) -> Instruction:

@@ -88,8 +88,8 @@ def build(
     Args:
         experiment: to run.
         data_dir: folder of the datasets.
-        participation: who takes part in each round; empty is everybody.
-        workers: processes that compute the owners of a round; 0 is this one alone.
+        participation: who takes part in each round; if empty, everybody.
+        workers: processes that compute the owners of a round; 0 means this one alone.
     """
     crew = make_crew(experiment, data_dir, workers) if workers else None
     dataset = pieces.load_dataset(experiment, data_dir)
@@ -165,7 +165,7 @@ def _round_trainer(
     gathering: Gathering,
     crew: Crew | None,
 ) -> Callable[..., Trainer]:
-    """Return what makes the trainer of parallel rounds."""
+    """Return a function that makes the trainer of parallel rounds."""
     shared = None
     if any(one.device.type != "cpu" for one in side.modules.parameters()):
         raise ConfigError(
@@ -182,7 +182,7 @@ def _round_trainer(
 def _splitfed_trainer(
     contract: Contract, _side: ClientSide, _gathering: Gathering, _crew: Crew | None
 ) -> Callable[..., Trainer]:
-    """Return what makes the trainer of rounds of SplitFed."""
+    """Return a function that makes the trainer of SplitFed rounds."""
     return partial(
         SplitFedTrainer,
         averaging=WeightAveraging(NO_KEY, contract.batch_size),

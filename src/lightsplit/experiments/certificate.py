@@ -1,4 +1,4 @@
-"""The certificate of a code: what can be said about it without an attack.
+"""The certificate of a code: statements about it that need no attack.
 
     bits of one code × releases   what the server gets about one sample, in bits
     distinct codes M of N samples  no attack that sees one code per sample can name
@@ -7,7 +7,7 @@
     ε of the codes, ε of the labels  where clients draw noise for them
 
 M and the entropy are measured on test samples, with the codes of the trained run. They
-speak of these data on average, not of the worst case.
+describe these data on average, not the worst case.
 """
 
 from collections.abc import Sequence

@@ -125,7 +125,7 @@ def _check_gradients(experiment: "Experiment") -> None:
 
 
 def _check_trained_before(experiment: "Experiment") -> None:
-    """Refuse a codec without its training, and what would train it in the run."""
+    """Refuse an untrained codec, and settings that would train it in the run."""
     name = experiment.codec.name
     if not getattr(CODECS.get(name), "is_trained_before", False):
         return
@@ -204,7 +204,7 @@ def _check_fixed_codes(experiment: "Experiment") -> None:
 
 
 def _check_rounds(experiment: "Experiment") -> None:
-    """Refuse what does not go with owners who meet in rounds."""
+    """Refuse settings that rounds do not support."""
     if not experiment.has_rounds:
         return
     wanted = {
@@ -227,7 +227,7 @@ def _check_rounds(experiment: "Experiment") -> None:
 
 
 def _unfit_to_join(experiment: "Experiment") -> dict[str, bool]:
-    """Return what does not go with one joined batch, each with whether it is wanted."""
+    """Return the features that a joined batch rules out, and whether each is used."""
     steps, accumulate = experiment.training.turn_steps, experiment.training.accumulate
     if steps != 1 or accumulate != 1:
         raise ConfigError(
@@ -250,7 +250,7 @@ def _refuse(what: str, wanted: dict[str, bool]) -> None:
 
 
 def _check_drawn(experiment: "Experiment") -> None:
-    """Refuse to draw the owners of a round where each of them has its turn."""
+    """Refuse to draw the owners of a round in runs where each has its turn."""
     if experiment.owners.owners_per_round and not experiment.has_rounds:
         raise ConfigError(
             "in turns every owner has its own: owners_per_round needs rounds parallel "
@@ -260,7 +260,7 @@ def _check_drawn(experiment: "Experiment") -> None:
 
 
 def check_absence(experiment: "Experiment", min_clients: int) -> None:
-    """Refuse owners who may be absent where every one is needed."""
+    """Refuse absent owners in runs that need every owner."""
     if min_clients and not experiment.has_rounds:
         raise ConfigError(
             "in turns every owner is awaited: --min-clients needs --rounds parallel "
@@ -275,7 +275,7 @@ def check_absence(experiment: "Experiment", min_clients: int) -> None:
 
 
 def _check_encrypted(experiment: "Experiment") -> None:
-    """Refuse what cannot be computed with encrypted codes."""
+    """Refuse settings that encrypted codes do not support."""
     if not experiment.server.encrypted:
         return
     if experiment.wire.format != "fp32":

@@ -1,7 +1,7 @@
 """The terms that a client adds to its loss, made for the cuts of an experiment.
 
-A constructor is given what it has an argument for; ``objectives.base`` lists what there
-is. Weights of an objective are drawn as the head's are: from the client's secret.
+The run fills in the arguments that a constructor has; ``objectives.base`` lists them.
+An objective's weights are drawn like the head's: from the client's secret.
 """
 
 import inspect
@@ -64,7 +64,7 @@ def _input_shape(inputs: Any) -> tuple[int, ...] | None:
 
 
 def _server_part(experiment: Experiment, cuts: Cuts) -> ServerPart:
-    """Return what lies between the cuts, with the weights that are at hand."""
+    """Return the network between the cuts, with the weights that are at hand."""
     task = experiment.make_task()
     parts = cuts.parts
     tail = None if experiment.split.topology == "u" else parts.tail
@@ -78,7 +78,7 @@ def _server_part(experiment: Experiment, cuts: Cuts) -> ServerPart:
 
 
 class _Between(nn.Module):
-    """Backbone and back cut: activations to what comes back for them."""
+    """Backbone and back cut: from activations to what the server returns."""
 
     def __init__(
         self, backbone: nn.Module, output_codec: Any, tail: nn.Module | None
@@ -90,7 +90,7 @@ class _Between(nn.Module):
         self.tail = tail
 
     def forward(self, activation: Tensor) -> Tensor:
-        """Return the output as the tail takes it, or the result of the tail."""
+        """Return the output in the tail's form, or the result of the tail."""
         output: Tensor = self.backbone(activation)
         if self.tail is not None:
             output = self.tail(output)

@@ -4,9 +4,9 @@
 
 The messages are real messages whose tensors have a shape and no memory (torch's
 ``meta`` device). The meter of a run counts them, so forecast and run agree to the byte.
-Codes that are as long as their content takes are foreseen at their longest.
-Samples are distributed evenly, as in an IID partition; with skewed labels the payloads
-stay the same and only hand-offs and framing change. Early stopping is ignored.
+If the length of codes depends on their content, the forecast uses the longest. Samples
+are distributed evenly, as in an IID partition; with skewed labels the payloads stay the
+same and only hand-offs and framing change. Early stopping is ignored.
 """
 
 import math
@@ -53,8 +53,8 @@ class Traffic:
         raw_step_bytes: bytes of all messages of all steps with the raw codec in fp32.
         raw_total_bytes: bytes of the whole run with raw activations, outputs and heads.
         code_bits: bits of one sample's code as it travels.
-        certificate: what can be said of the codes without an attack.
-        is_exact: whether a run counts exactly these bytes, and not at most these.
+        certificate: the statements about the codes that need no attack.
+        is_exact: whether a run counts exactly these bytes, or at most these.
     """
 
     activation_size: int
@@ -186,7 +186,7 @@ class _Course:
             (samples, client, step, first sample, is training), likewise.
         turns: the number of turns of each (client, last step), likewise.
         changes: how often another client takes over.
-        early_changes: the same after a turn in which the server had no part.
+        early_changes: the same, after turns in which the server had no part.
         fetches: how often a client gets a shared side to evaluate it.
     """
 

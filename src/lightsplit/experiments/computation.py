@@ -85,11 +85,11 @@ def client_cost(
 ) -> dict[str, int] | None:
     """Return a client's parameters and operations per sample of a training step.
 
-    Copies of both sides run. Networks of objectives count where they change what is
-    sent; an adversary that only takes part in the loss is counted in the parameters.
-    None where the sides cannot run one after the other, as where the tail needs more
-    than the output, and where their modules cannot be copied or counted: the record of
-    a finished run must not fail over a figure.
+    Copies of both sides run. Networks of objectives count if they change what is sent;
+    an adversary that only takes part in the loss counts only in the parameters. The
+    result is None if the sides cannot run one after the other, for example because the
+    tail needs more than the output, or if their modules cannot be copied or counted:
+    the record of a finished run must not fail because of one figure.
     """
     cost = Computation()
     try:

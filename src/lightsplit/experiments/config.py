@@ -81,7 +81,7 @@ class Experiment:
 
     @property
     def is_parallel(self) -> bool:
-        """Whether all owners compute at once, and their batches are joined."""
+        """Whether all owners compute at once and their batches are joined."""
         return self.owners.rounds == "parallel"
 
     @property
@@ -91,7 +91,7 @@ class Experiment:
 
     @property
     def has_rounds(self) -> bool:
-        """Whether owners meet in rounds, and do not hand a side on."""
+        """Whether the run has rounds, in which owners do not hand a side on."""
         return self.is_parallel or self.is_splitfed
 
     @property
@@ -323,7 +323,7 @@ def _resolve(experiment: Experiment, given: Mapping[str, Any]) -> Experiment:
 def _resolve_training(
     experiment: Experiment, given: Mapping[str, Any]
 ) -> TrainingTable:
-    """Fill in the local epochs, and the one batch that is a parallel round's turn."""
+    """Fill in the local epochs, and a turn of one batch for parallel rounds."""
     training, known = experiment.training, dict[str, Any]()
     if experiment.sends_once and training.local_epochs is None:
         known["local_epochs"] = DEFAULT_LOCAL_EPOCHS

@@ -47,7 +47,7 @@ class Cuts(NamedTuple):
             if nothing is sent.
         contract: the contract for both cuts.
         local_tail: ends the client's own model before codes are sent once; else None.
-        first_weights: what a client draws its first weights from; None: the run's seed.
+        first_weights: the secret for a client's initial weights; None: the run's seed.
     """
 
     parts: SplitModel
@@ -245,7 +245,7 @@ def _make_contract(
 
 
 def _cipher_bytes(experiment: Experiment, codec: Codec, output: Shape) -> int:
-    """Return the bound of an encrypted code or output; 0 where none is sent."""
+    """Return the byte limit of an encrypted code or output; 0 if none is sent."""
     if not experiment.server.encrypted:
         return 0
     classes = experiment.make_task().classes or 0

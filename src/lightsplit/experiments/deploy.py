@@ -150,20 +150,20 @@ def join_experiment(  # noqa: PLR0913
 ) -> dict[str, Any]:
     """Take part in the run to its end and return this client's figures.
 
-    A client whose run has ended does not wait for a server that is away: it returns the
-    figures that its folder has kept, with ``is_from_folder``.
+    A client whose run has ended does not wait for an absent server: it returns the
+    figures from its folder, with ``is_from_folder``.
 
     Args:
         experiment: the same experiment as the server's.
         endpoint: how to reach the server.
         options: the client's options; its test set and ``watch`` are set here.
         name: the client's name, as in its certificate.
-        data_dir: folder of the datasets; this client's part of one is what the division
-            among all clients gives it.
-        own_data: folder with this owner's own files instead, all of them for training.
+        data_dir: folder of the datasets; this client gets its part when a dataset is
+            divided among all clients.
+        own_data: a folder with this owner's own files instead, all used for training.
         watch: called with every Grant and with Finished, and with a function that
             returns this client's progress at any time.
-        callbacks: told the figures of every turn of this client.
+        callbacks: receive the figures of every turn of this client.
     """
     if options.records and experiment.sends_once:
         raise ConfigError(
@@ -176,7 +176,7 @@ def join_experiment(  # noqa: PLR0913
     def watch_held(
         instruction: Grant | Finished, standing: Callable[[], Standing]
     ) -> None:
-        hold.take()  # by now the folder is there
+        hold.take()  # the folder exists by now
         if isinstance(instruction, Grant):
             end.forget()
         watch(instruction, standing)

@@ -7,9 +7,9 @@
     loss = Σ (lifted − activation)² + λ · bits
 
 The data are those of the head's own run, so that run must be on public data. Uniform
-noise from −½ to ½ stands for rounding, which has no useful gradient. At the end the
-prior becomes a table of whole frequencies, and the codec is measured on test samples
-with the very bytes that a run will send.
+noise from −½ to ½ stands in for rounding, which has no useful gradient. At the end the
+prior becomes a table of integer frequencies, and the codec is measured on test samples
+with exactly the bytes that a run will send.
 """  # noqa: E501
 
 from collections.abc import Callable, Iterator
@@ -59,7 +59,7 @@ class Recipe:
 
 
 class Distilled(NamedTuple):
-    """A distilled codec, and what it does with test samples.
+    """A distilled codec, and its results on test samples.
 
     Attributes:
         codec: the codec.
@@ -82,10 +82,10 @@ def distil(
     """Return a codec for the cut of a finished run on public data.
 
     Args:
-        teacher: the run whose head is repeated.
+        teacher: the run whose head the codec imitates.
         recipe: how.
         data_dir: where datasets are.
-        on_epoch: is told epoch, squared error and bits of a sample.
+        on_epoch: called with the epoch, squared error and bits of a sample.
     """
     experiment = _experiment_of(teacher)
     device = pieces.make_device(experiment.training.device)
@@ -176,7 +176,7 @@ def _train(
 def _terms(
     codec: Franken, prior: FactorisedPrior, activation: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return squared error and bits of each sample, with noise in place of rounding."""
+    """Return squared error and bits of each sample, with noise instead of rounding."""
     latent = codec.encoder.latent(activation)
     noisy = latent + torch.rand_like(latent) - 0.5
     lifted = codec.decoder(Code(noisy))
@@ -185,7 +185,7 @@ def _terms(
 
 
 def _measure(codec: Franken, head: _Head, samples: SampleSet) -> tuple[float, float]:
-    """Return mean bytes of a sample and the relative squared error, as a run has."""
+    """Return mean bytes of a sample and the relative squared error, as in a run."""
     sent, error, energy = 0, 0.0, 0.0
     for activation in head.in_order(samples):
         with torch.no_grad():

@@ -99,7 +99,7 @@ def restore(
     Args:
         folder: of a run in one process, of the server in a networked run, or of an
             owner in one.
-        client: whose head, where heads are private.
+        client: the client whose head to take, if heads are private.
         owner: folder of an owner, whose half joins the server's part.
         task: the task's name, if its file has moved.
     """
@@ -132,7 +132,7 @@ def restore(
 
 
 def _index_in(owner: Path) -> int:
-    """Return which client an owner's folder is of, once its run is over."""
+    """Return the client that an owner's folder belongs to, once its run is over."""
     text = RunFolder.open(owner).experiment_file.read_text(encoding="utf-8")
     figures = OwnEnd(owner, text).figures
     if figures is None or not (owner / CLIENT_FILE).is_file():
@@ -193,7 +193,7 @@ def export_whole(trained: Trained, out: Path) -> None:
 
 
 def _check_objectives(side: ClientSide) -> None:
-    """Refuse a client whose codes are changed by more than head and encoder."""
+    """Refuse a client if more than head and encoder changes its codes."""
     changing = [
         objective.name
         for objective, weight in side.objectives

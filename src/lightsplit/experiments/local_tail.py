@@ -18,7 +18,7 @@ def make_local_tail(
     Args:
         activation: shape of one activation.
         result: shape of the model's result for one sample.
-        first_weights: that its weights are drawn from.
+        first_weights: the secret from which its weights are drawn.
         hidden: width of a hidden layer before it; 0 for none.
     """
     width = math.prod(activation)

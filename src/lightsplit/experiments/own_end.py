@@ -1,10 +1,10 @@
-"""The end of a run, as a client's own folder knows it.
+"""The end of a run, as recorded in a client's own folder.
 
     STATE/end.json   the experiment, and the client's figures; absent while turns come
 
-A client that is started again after its run has ended asks the server first, because
-the run may have been given more epochs. If no server answers for a few seconds, there
-is nothing to wait for, and the client ends with the figures that it has kept.
+A client that is restarted after its run has ended asks the server first, because the
+run may have been extended by more epochs. If no server answers for a few seconds, there
+is nothing to wait for, and the client ends with its saved figures.
 """
 
 import json
@@ -26,7 +26,7 @@ class OwnEnd:
 
     Args:
         folder: of the client's state; None keeps nothing.
-        experiment: as text; the end of another experiment does not count.
+        experiment: as text; the end of a different experiment does not count.
         patience_seconds: how long to wait for a server that is no longer needed.
 
     Attributes:
@@ -47,13 +47,13 @@ class OwnEnd:
         self.figures = self._read()
 
     def forget(self) -> None:
-        """Note that there are turns again."""
+        """Note that the client has turns to take again."""
         self.figures = None
         if self._file is not None:
             self._file.unlink(missing_ok=True)
 
     def keep(self, figures: dict[str, Any]) -> None:
-        """Note that the run has ended; everything else about it has been saved."""
+        """Note that the run has ended; everything else is already saved."""
         self.figures = figures
         if self._file is not None:
             content = {"experiment": self._experiment, "figures": figures}

@@ -294,7 +294,7 @@ def turn_steps(experiment: Experiment) -> int:
 
 
 def every_client_evaluates(experiment: Experiment, *, has_own_data: bool) -> bool:
-    """Return whether each client evaluates, and not one for all.
+    """Return whether each client evaluates, rather than one for all.
 
     Args:
         experiment: the experiment.

@@ -98,7 +98,7 @@ class PlannedRounds(PlannedMessages):
     """The messages of rounds in which owners average a shared side.
 
     Args:
-        in_every_step: whether they do so in every step, and not once in a round.
+        in_every_step: whether they do so in every step, rather than once in a round.
         length: numbers of a share.
         owners: of a round.
         options: of PlannedMessages.

@@ -1,4 +1,4 @@
-"""Differential privacy of codes (``--dp``): what it goes with, and what it promises."""
+"""Differential privacy of codes (``--dp``): what it supports and what it promises."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ NO_PROMISE: dict[str, Any] = dict.fromkeys(
 
 
 def dp_promise(experiment: "Experiment", codec: "Codec") -> dict[str, Any]:
-    """Return the promise about codes, with None for all of it where there is none."""
+    """Return the promise about codes; all of its values are None without ``--dp``."""
     if NAME not in experiment.objective:
         return NO_PROMISE
     options = experiment.objective[NAME].options
@@ -27,7 +27,7 @@ def dp_promise(experiment: "Experiment", codec: "Codec") -> dict[str, Any]:
 
 
 def check_dp(experiment: "Experiment") -> None:
-    """Refuse what makes a promise about codes void or pointless."""
+    """Refuse settings that make a promise about codes void or pointless."""
     if NAME not in experiment.objective:
         return
     task = experiment.make_task()

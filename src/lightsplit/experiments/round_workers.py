@@ -1,4 +1,4 @@
-"""Worker processes that compute the owners of a simulation, made from its settings."""
+"""Worker processes that compute the owners of a simulation, from its settings."""
 
 import tomllib
 from functools import cache

@@ -43,8 +43,8 @@ def run(  # noqa: PLR0913
 
     Checkpoints are ``checkpoint_every`` steps apart (0: at each evaluation), and there
     is always one at the end. ``callbacks`` get every line of metrics.jsonl.
-    ``participation`` names those who take part in each round. So many ``workers``
-    compute the owners of parallel rounds, beside this process.
+    ``participation`` says who takes part in each round. ``workers`` is the number of
+    processes that compute the owners of parallel rounds, beside this one.
     """
     if experiment.server.encrypted:
         raise ConfigError(
@@ -83,7 +83,7 @@ def run(  # noqa: PLR0913
 
 
 def _attendance(experiment: Experiment, file: Path | None) -> list[Attendance]:
-    """Return who takes part in each round; none says that everybody does."""
+    """Return who takes part in each round; an empty list means everybody."""
     if file is None:
         return []
     if not experiment.has_rounds:

@@ -1,7 +1,7 @@
 """One server on several processes, which ``torchrun`` starts with one command.
 
-Rank 0 is the server. The others compute parts of its batches; they open no port, read
-no data and write nothing.
+Rank 0 is the server. The other ranks compute parts of its batches; they open no port,
+read no data and write nothing.
 """
 
 from collections.abc import Iterator

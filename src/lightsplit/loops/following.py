@@ -1,8 +1,8 @@
 """The server follows the client's optimizer.
 
-Torch tells of every step of every optimizer, whoever made it: a plain loop, a library's
-wrapper, or somebody else's trainer. A step of an optimizer that has parameters of a
-connected model is that model's update.
+Torch reports every step of every optimizer, no matter who made it: a plain loop, a
+library's wrapper, or somebody else's trainer. A step of an optimizer that has
+parameters of a connected model is that model's update.
 """
 
 import weakref

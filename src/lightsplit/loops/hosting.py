@@ -82,13 +82,13 @@ class Host:
 
         Args:
             address: host:port to listen on; port 0 is any.
-            folder: of the server's saves; it goes on from the newest in it. No other
-                process may work in it meanwhile.
+            folder: of the server's saves; the server continues from the newest. No
+                other process may use the folder at the same time.
             certs: folder of certificates that ``lightsplit certs`` made; without it
                 plain text, on this machine only.
             insecure: allows plain text beyond this machine.
-            watch: called a few times a second with what answers the clients and the
-                port, for the first time before any client is answered.
+            watch: called a few times a second with the object that answers the clients
+                and with the port; the first call comes before any client is answered.
             options: of ``open``.
         """
         from lightsplit.loops.listening import listen

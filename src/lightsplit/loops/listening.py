@@ -33,7 +33,7 @@ def listen(
     """Answer clients until ``watch`` returns false.
 
     Raises:
-        RunError: the server itself cannot go on, because its disk is full, say.
+        RunError: if the server itself cannot continue, because its disk is full, say.
     """
     tls = TlsFiles.of_server(Path(certs)) if certs else None
     endpoint = Endpoint(address, tls, insecure)

@@ -5,17 +5,17 @@
     Update("apply")               a client's optimizer has stepped; the server's follows
     Update("keep")                the client saves its state, so does the server
 
-There are no turns. An update is one client's from its first code to ``apply``. Clients
-who want to begin one queue, so nobody is passed over, and only one update is open at a
-time, so none is computed on weights that another one has changed since.
-Each update of each client is applied exactly once:
+There are no turns. An update belongs to one client, from its first code to ``apply``.
+Clients queue to begin an update, so nobody is passed over, and only one update is open
+at a time, so no other update changes the weights in between. Each update of each client
+is applied exactly once:
 
-* A message that comes again gets the reply it got before.
-* An update that is left open is forgotten when others wait for it too long. Its client
-  is asked to send the messages again.
-* A client that went back to its own checkpoint takes the server with it, if the server
-  has a save of that moment and no other client has gone on since. Otherwise the server
-  answers its updates again and does not apply them again.
+* A repeated message gets the same reply as before.
+* If an update stays open for too long while others wait, it is dropped. Its client is
+  asked to send the messages again.
+* If a client goes back to its own checkpoint, so does the server, provided it has a
+  save of that moment and no other client has trained since. Otherwise the server
+  answers the client's updates again but does not apply them again.
 """
 
 import secrets
@@ -157,7 +157,7 @@ class LoopServer:
         return reply
 
     def _claim(self, book: Book, is_alive: Callable[[], bool]) -> None:
-        """Take the update under way, when this client is first in the queue."""
+        """Start an update once this client is first in the queue."""
         if self._owner is not book:
             self._queue.append(book)
             try:
@@ -174,7 +174,7 @@ class LoopServer:
         self._owner = book
 
     def _wait_for_turn(self, book: Book, is_alive: Callable[[], bool]) -> None:
-        """Wait until nobody is before this client and no update is under way."""
+        """Wait until this client is first in the queue and no update is open."""
         while self._owner is not None or self._queue[0] is not book:
             silent = 0.0
             if self._owner is not None:

@@ -23,7 +23,7 @@ from lightsplit.transports.revocation import Revocations
 
 
 class Reception:
-    """Opens the sessions of a server, and ends those that may not stay.
+    """Opens the sessions of a server, and ends those that must leave.
 
     Args:
         loops: the server.
@@ -31,7 +31,7 @@ class Reception:
         seconds: from the opening of a stream to its complete Hello.
 
     Attributes:
-        failure: the error of the server itself after which it cannot go on, if any.
+        failure: the server's own error after which it cannot continue, if any.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class Reception:
 
     @contextmanager
     def own_errors_end_it(self) -> Iterator[None]:
-        """Note an error of the disk or of the saves; clients hear only that it stops.
+        """Note an error of the disk or the saves; clients only hear of the stop.
 
-        Any other error is the one client's whose message it came with.
+        Any other error concerns only the client whose message caused it.
         """
         try:
             yield
@@ -76,7 +76,7 @@ class Reception:
             raise stopping() from error
 
     def hear(self, peer: Peer) -> None:
-        """Note that a stream has said something."""
+        """Note that a message has arrived on a stream."""
         self._silent.stop(peer)
         self._door.hear(peer)
 

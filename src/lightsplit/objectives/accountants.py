@@ -3,8 +3,8 @@
     randomised response    dp-accounting, replace-one, δ = 0
     Gaussian noise         Opacus' Rényi accountant
 
-The server sees the code of every sample by itself. So nothing is gained by sampling:
-the rate is 1, and every release of a code counts.
+The server sees the code of every single sample. So sampling gains nothing: the rate is
+1, and every release of a code counts.
 """
 
 import functools
@@ -13,17 +13,17 @@ from typing import Any
 from lightsplit.extras import require
 
 PURPOSE = "differential privacy of codes (--dp)"
-# Rényi orders: Opacus' own reach to 63, which is too low for much noise.
+# Rényi orders: Opacus' own only reach 63, which is too low for strong noise.
 ORDERS = [1 + x / 10 for x in range(1, 100)] + list(range(11, 64))
 ORDERS += [float(round(64 * 1.1**n)) for n in range(60)]
 _INTERVAL = 1e-6  # to which dp-accounting rounds losses up
-TOLERANCE = 1e-3  # below the ε that is asked for
+TOLERANCE = 1e-3  # below the requested ε
 
 
 def response_epsilon(kept: float, choices: int) -> float:
     """Return ε of randomised response that keeps the truth with this probability."""
     library: Any = require("dp_accounting", extra="dp", purpose=PURPOSE)
-    replaced = (1 - kept) * choices / (choices - 1)  # by any choice, its own included
+    replaced = (1 - kept) * choices / (choices - 1)  # by any choice, including its own
     event = library.RandomizedResponseDpEvent(replaced, choices)
     relation = library.NeighboringRelation.REPLACE_ONE
     accountant = library.pld.PLDAccountant(relation, _INTERVAL)

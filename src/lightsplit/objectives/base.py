@@ -2,10 +2,10 @@
 
     loss + weight · objective(view)     view: inputs, activation, code, output, labels
 
-An objective is computed at the client, from tensors that the client has anyway. Its
-gradient reaches the activation and the code, and so the head. It never reaches the
-server: the server's update is the same with and without it. That is why the output in
-the view belongs to no graph.
+The client computes an objective from tensors that it has anyway. The gradient reaches
+the activation and the code, and so the head. It never reaches the server: the server's
+update is the same with and without it. That is why the output in the view belongs to no
+graph.
 
 An objective may also change what is sent, with random numbers that the client's secret
 seeds:
@@ -13,8 +13,8 @@ seeds:
     activation ──cover──► encoder ──► code ──disturb──► [server] ──► output ──uncover──►
 
 ``disturb`` changes the code: flipped bits, noise. ``cover`` changes the activation
-before it is encoded, and may say what undoes that at the output: tokens in another
-order.
+before it is encoded, and may return a function that undoes this at the output, such as
+putting tokens back in order.
 
 An objective may hold buffers and weights. They belong to the client's side: they are
 trained, saved and handed on with it.
@@ -56,12 +56,12 @@ class ClientView:
 
 
 class Covered(NamedTuple):
-    """An activation as it is to be encoded.
+    """An activation in the form that is to be encoded.
 
     Attributes:
         activation: of the shape of the head's.
         uncover: returns the output that the tail takes, given the server's output; None
-            where nothing is to be undone.
+            if there is nothing to undo.
     """
 
     activation: Tensor
@@ -69,12 +69,12 @@ class Covered(NamedTuple):
 
 
 class ServerPart(NamedTuple):
-    """What lies between the cuts, for an objective that asks what the server does.
+    """The network between the cuts, for objectives that depend on what it does.
 
     Attributes:
-        module: activations to what comes back for them: outputs, as the tail takes
-            them, or the result where the server has the tail. Its weights need not be
-            the server's.
+        module: from activations to what the server returns: outputs in the form that
+            the tail takes, or the result if the server has the tail. Its weights need
+            not be the server's.
         example: activations of the task's example batch.
         shares: names of the inputs that the server gets besides.
         has_tail: whether the server has the tail.
@@ -97,7 +97,7 @@ class Objective(nn.Module):
         releases: how often the code of a sample may be sent; None for any number.
         undoes_outputs: whether ``cover`` has something to undo at the output.
 
-    A run fills in these arguments of a constructor that has them:
+    If a constructor has these arguments, a run fills them in:
 
     * ``codec``: of the front cut;
     * ``classes``: their number, None where labels are no classes;
@@ -127,7 +127,7 @@ class Objective(nn.Module):
         """
 
     def cover(self, activation: Tensor) -> Covered:
-        """Return the activation as it is to be encoded, seeded as for ``disturb``."""
+        """Return the activation to encode, seeded as for ``disturb``."""
         return Covered(activation)
 
     def disturb(self, code: Code) -> Code:
@@ -144,7 +144,7 @@ class Objective(nn.Module):
 
 
 def cover(objectives: Iterable[Objective], activation: Tensor) -> Covered:
-    """Return the activation as all of these want it to be encoded."""
+    """Return the activation after all of these objectives have covered it."""
     undoing = []
     for objective in objectives:
         activation, uncover = objective.cover(activation)

@@ -5,10 +5,11 @@
     adversary    least ‖D(z′) − x‖²           head    least task loss
     pruner       least task loss − weight · ‖D(z′) − x‖²
 
-The client plays both: the adversary D learns to rebuild inputs from pruned activations,
+The client runs both: the adversary D learns to rebuild inputs from pruned activations,
 and the pruner learns which channels to drop for each sample so that D fails and the
-task does not. Head and server see the task alone. Pruned channels travel as numbers
-near zero; a codec that counts kept places would shorten them, raw does not.
+task does not. Head and server learn from the task alone. Pruned channels travel as
+numbers near zero; a codec that sends only kept positions would save their bytes, but
+raw does not.
 
 We differ from the paper in three ways. Pruner and adversary are small networks, not
 ResNets. All three learn in one backward pass with the client's own optimizer: the
@@ -92,7 +93,7 @@ class Disco(Objective):
     def forward(self, view: ClientView) -> Tensor:
         """Return the adversary's error; the pruner is driven the other way."""
         pruned = self.prune(view.activation.detach())
-        turned = 2 * pruned.detach() - pruned  # the same numbers, the gradient negative
+        turned = 2 * pruned.detach() - pruned  # the same numbers, a negative gradient
         return mse_loss(self.adversary(turned), view.inputs)
 
 

@@ -7,13 +7,13 @@
                most 2·S, and so σ / 2S is what the accountant counts
 
 Whatever the server computes from the codes of a sample, it can tell any two samples
-apart only as far as ε says. The promise is about every code that leaves the client, in
-training, tests and predictions alike. Releases add up: σ is chosen for all of a run,
-and randomised response is refused where codes are sent more than once. A code that is
-no number is taken for a legal one: an error, or a NaN, would tell that this sample made
-the head overflow.
+apart only as far as ε allows. The promise covers every code that leaves the client, in
+training, tests and predictions alike. Releases add up: σ is chosen for all releases of
+a run, and randomised response is refused where codes are sent more than once. A code
+with a NaN or an infinity is replaced by a legal one: an error, or a NaN, would reveal
+that this sample made the head overflow.
 
-It is about codes and nothing else. Outputs come back and their gradients go; a head
+It covers codes and nothing else. Outputs and their gradients still cross, and a head
 that is trained on private data and handed on needs a promise of its own.
 """
 
@@ -95,11 +95,11 @@ class DifferentialPrivacy(Objective):
         return code._replace(values=self.mechanism.private(code.values))
 
     def forward(self, view: ClientView) -> Tensor:
-        """Return 0: private codes are all that this objective is about."""
+        """Return 0: this objective only makes codes private."""
         return view.latent.new_zeros(())
 
     def promise(self) -> dict[str, Any]:
-        """Return what is promised, by an accountant's figures."""
+        """Return the promise, in an accountant's figures."""
         return {**self.mechanism.promise(), "dp_scope": SCOPE}
 
 
@@ -129,7 +129,7 @@ class _Response:
         self.weights = codec.levels**places  # of each value in the code's number
 
     def private(self, values: Tensor) -> Tensor:
-        """Return each row as it is, or in its place another one of all rows."""
+        """Return each row as it is, or replaced by another of all possible rows."""
         values = values.nan_to_num(-1.0, 1.0, -1.0)
         words = draw_words(2 * len(values), values).reshape(2, len(values))
         chance, shift = (torch.from_numpy((part >> 11).astype("i8")) for part in words)
@@ -181,7 +181,7 @@ class _Gaussian:
 
 
 def _check_codec(codec: Codec) -> None:
-    """Refuse a codec that has no code of a sample's own that noise can cover."""
+    """Refuse a codec without a separate code per sample that noise can cover."""
     if not codec.is_sample_wise:
         raise ConfigError(
             f"codec {codec.name!r} mixes the samples of a batch, and dp needs a code "

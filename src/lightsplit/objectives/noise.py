@@ -8,8 +8,8 @@
             gaussian    standard deviation σ
 
 It wraps any codec of continuous numbers, in training and in prediction. The bound keeps
-a head from outgrowing the noise. Nothing is promised: for an ε, with an accountant and
-noise that holds against whoever knows the other samples, there is ``dp``.
+a head from outgrowing the noise. It promises nothing: for an ε, with an accountant and
+noise that resists an attacker who knows the other samples, use ``dp``.
 
 Titcombe, Hall, Papadopoulos, Romanini: Practical defences against model inversion
 attacks for split neural networks, 2021.

@@ -3,14 +3,14 @@
     tokens (B, T, D) ──a permutation of T for each sample──► encoder ──► [server]
     outputs (B, T, …) ──the same permutations, undone──► tail
 
-Blocks of a transformer treat all tokens alike, so the result stays what it was, and the
-server does not learn where a token was. It learns what each token holds all the same;
+Blocks of a transformer treat all tokens alike, so the result stays the same, and the
+server does not learn where a token was. It still learns the content of each token;
 positions that the head has added to the tokens travel with them.
 
-Permutations are drawn anew for each sample in each step, from the client's secret. The
-objective tries the network between the cuts before the run: outputs must be permuted as
-the tokens are (and are then put back), or not depend on their order at all. It tries a
-copy with other weights, because positions that are learned may begin as zeros.
+New permutations are drawn for each sample in each step, from the client's secret.
+Before the run, the objective tests the network between the cuts: outputs must be
+permuted as the tokens are (and are then put back), or not depend on their order at all.
+It tests a copy with other weights, because learned positions may begin as zeros.
 
 Not built: the published shuffles across the samples of a batch, and of spectra. Yao et
 al.: Privacy-preserving split learning via patch shuffling over transformers, ICDM 2022.
@@ -33,7 +33,7 @@ from lightsplit.objectives.base import (
 from lightsplit.part_facts import PartFacts
 
 _TOLERANCE = 1e-3  # of the outputs' spread; sums in another order differ by far less
-_CHANGE = 0.05  # of weights, in the copy that is tried
+_CHANGE = 0.05  # of weights, in the copy that is tested
 
 
 @OBJECTIVES.register("patch-shuffle")
@@ -78,7 +78,7 @@ class PatchShuffle(Objective):
         return Covered(permuted, lambda output: _in_order(output, places))
 
     def forward(self, view: ClientView) -> Tensor:
-        """Return 0: the order of the tokens is all that this objective changes."""
+        """Return 0: this objective only changes the order of the tokens."""
         return view.latent.new_zeros(())
 
 

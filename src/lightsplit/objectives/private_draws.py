@@ -1,17 +1,17 @@
-"""Random numbers for noise that somebody may try to take off again.
+"""Random numbers for noise that somebody may try to remove.
 
     torch's generator ──256 bits──┐
     the numbers to be hidden ─────┴─HMAC──► key ──AES in counter mode──► 64-bit words
 
-Torch's generator is a Mersenne Twister: who sees enough of its numbers can compute the
-others. Differential privacy must hold against an attacker who knows every sample but
-one, and so most of the noise. Therefore the generator, which the client's secret seeds,
-gives a key alone.
+Torch's generator is a Mersenne Twister: anyone who sees enough of its numbers can
+compute the others. Differential privacy must hold against an attacker who knows every
+sample but one, and so most of the noise. Therefore the generator, which the client's
+secret seeds, only makes a key.
 
-The numbers to be hidden are in the key too. A server that makes a client repeat a step
-with other weights gets other noise: it cannot subtract the one from the other. The same
-numbers at the same place get the same noise, so a code that is sent again tells nothing
-new.
+The key also depends on the numbers to be hidden. A server that makes a client repeat a
+step with other weights gets other noise, so it cannot subtract one from the other. The
+same numbers at the same place get the same noise, so a code that is sent again reveals
+nothing new.
 """
 
 import hmac

@@ -1,16 +1,16 @@
-"""Shredder: noise that was learned for a network which stays as it is.
+"""Shredder: learned noise for a network that does not change.
 
     sent for z:  z + n_j        j: drawn for each sample from the client's secret
     learned:     least  task loss − weight · mean |n|
 
-Head, backbone and tail are trained already and frozen. The client learns M tensors of
-noise of the activation's shape, as large as the task allows. The task's gradient comes
+Head, backbone and tail are already trained, and frozen. The client learns M tensors of
+noise in the activation's shape, as large as the task allows. The task's gradient comes
 from the server as in any step. Noise stops growing once its variance is ``enough``
 times the mean square of the activations (the source's in-vivo privacy, one over the
 signal-to-noise ratio).
 
-What may surprise: a tensor that does not change is an offset, which an attacker learns.
-All that is drawn is which of the M it was, log₂ M bits for a sample; the decoder of an
+A caution: a tensor that does not change is an offset, which an attacker learns. Only
+the choice among the M tensors is random, log₂ M bits for a sample; the decoder of an
 audit learns the rest from pairs.
 
 We differ from the paper: all M tensors learn in one run, each from the samples that

@@ -4,11 +4,12 @@
 
 Every owner starts a round with the same side, gets the same mean over the round's N
 samples, and makes the same update, so all sides stay equal, bit for bit. Running
-statistics of the head are the mean of what the owners' own batches made of them.
+statistics of the head become the mean of the owners' updated statistics.
 
-The sum is exact in whole numbers (``masked_sum``), so the mean is the same in any order
-of arrival, in one process and over a network. Each part is rounded by at most 2**-37 of
-the gradient's unit, times the contract's batch size B over the owner's own n_i.
+The sum is computed in integers and so exact (``masked_sum``): the mean is the same in
+any order of arrival, in one process and over a network. Each part is rounded by at most
+2**-37 of the gradient's unit, times the contract's batch size B over the owner's own
+n_i.
 """
 
 from collections.abc import Sequence
@@ -55,8 +56,8 @@ class Averaging:
     def apply(self, side: Side, total: Total) -> bool:
         """Give ``side`` the mean gradients and statistics of the round.
 
-        Return whether an update by them is due; in one process a side that several
-        owners hold is updated once.
+        Return whether an update with them is due; in one process a side that several
+        owners hold is updated only once.
         """
         found = self._read(total)
         trainable, moving = side.trainable, _moving(side)
@@ -111,7 +112,7 @@ def part_length(side: Side) -> int:
 
 
 def _moving(side: Side) -> list[Tensor]:
-    """Return the statistics of a side that are averaged: those with fractions."""
+    """Return the statistics of a side that are averaged: the floating-point ones."""
     return [one for one in side.statistics if one.is_floating_point()]
 
 

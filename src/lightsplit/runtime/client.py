@@ -53,10 +53,10 @@ class Client:
         device: where the modules are.
         formats: how numbers travel; must be the server's.
         hand_off: how a shared side travels; must be the other clients'.
-        inspector: looks at the gradients that the server sends back.
+        inspector: examines the gradients that the server sends back.
         forward_only: whether no gradient is sent; must be the server's.
         recipe: how gradients become updates; must be the server's.
-        protections: change the output gradients that are sent, so that they tell less
+        protections: change the output gradients that are sent, so that they reveal less
             about labels.
 
     Attributes:
@@ -65,10 +65,10 @@ class Client:
         objective_values: of the last step, by name; empty after a probe.
         last_turn: the report of the last turn that had steps.
         kept: the part of a shared side that stayed here at the last hand-off.
-        averaging: averages this client's gradients with those of the other owners of
-            a round; None where the client's own gradients count.
+        averaging: averages this client's gradients with those of the other owners of a
+            round; None if the client uses its own gradients.
         weight_averaging: averages this client's weights with those of the other owners
-            after every turn; None where nothing is averaged then.
+            after every turn; None if weights are not averaged.
     """
 
     def __init__(  # noqa: PLR0913
@@ -190,7 +190,8 @@ class Client:
         """Return logits for test samples from number ``first`` on.
 
         Where codes are sent once, so are those of test samples; here they are sent at
-        every evaluation. One that is repeated after the same step draws the same noise.
+        every evaluation. An evaluation repeated after the same step draws the same
+        noise.
         """
         if first == 0:
             self.model.draws.begin_evaluation()
@@ -230,7 +231,7 @@ class Client:
         self.recipe.apply(self.side, self.pace, step)
 
     def _average(self, samples: int) -> None:
-        """Take over the mean of what all owners of a round made of their sides."""
+        """Take over the mean of the sides that all owners of a round have trained."""
         if self.weight_averaging is not None:
             at = (self.index, self.steps - 1)
             averaging = self.weight_averaging

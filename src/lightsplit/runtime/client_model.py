@@ -113,7 +113,7 @@ class ClientModel(nn.Module):
         self.wire.check_readable("code", *(["output"] if side.has_tail else []))
 
     def train(self, mode: bool = True) -> Self:
-        """Do as for any module; frozen parts stay in evaluation mode."""
+        """Set the mode as for any module; frozen parts stay in evaluation mode."""
         super().train(mode)
         self.side.keep_frozen()
         return self
@@ -248,7 +248,7 @@ class ClientModel(nn.Module):
         return {self.wire.codec.packed_samples(request.code.values), *batch}
 
     def encode(self, activation: Tensor) -> Encoded:
-        """Return what the encoder makes of an activation, and what is sent of it."""
+        """Return the encoder's code for an activation, and the code to send."""
         covered, uncover = self.side.cover(activation)
         latent, code = self.side.codec.encoder.coded(covered)
         return Encoded(activation, latent, code, self.side.disturb(code), uncover)

@@ -1,4 +1,4 @@
-"""What a client makes of a batch before it sends anything."""
+"""A batch, encoded by the client but not yet sent."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,14 +9,14 @@ from lightsplit.codecs import Code
 
 
 class Encoded(NamedTuple):
-    """What the head and the encoder made of a batch.
+    """The results of head and encoder for a batch.
 
     Attributes:
         activation: the head's output.
         latent: the code before the codec rounded it.
         code: the code.
         sent: the code as it is sent, which an objective may disturb.
-        uncover: undoes at the output what an objective did to the activation.
+        uncover: reverses, at the output, an objective's change to the activation.
     """
 
     activation: Tensor
@@ -26,5 +26,5 @@ class Encoded(NamedTuple):
     uncover: Callable[[Tensor], Tensor] | None = None
 
     def undone(self, output: Tensor) -> Tensor:
-        """Return an output as the tail takes it."""
+        """Return an output in the form that the tail takes."""
         return output if self.uncover is None else self.uncover(output)

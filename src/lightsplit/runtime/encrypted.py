@@ -19,7 +19,7 @@ def answer_encrypted(server: Server, message: EncryptedCode) -> EncryptedOutput:
 
 
 def map_of(side: ServerSide) -> LinearMap:
-    """Return the server's part as a linear map; refuse a part that is none."""
+    """Return the server's part as a linear map; refuse a part that is not linear."""
     layout = side.codec.layout(1)
     if layout.side or side.codec.packed_bits or not side.codec.is_sample_wise:
         raise ConfigError(

@@ -6,20 +6,21 @@
            q = Q(w − w₀ + e), and e ← (w − w₀ + e) − q stays with the client; all other
            floats as with bf16
 
-Every client of a run has the same first weights w₀, so the change is enough to restore
-the weights, and weights that are not trained do not travel at all. The client keeps the
-part that a hand-off rounds away (e, the residual) and adds it to its next hand-off.
+Every client of a run has the same initial weights w₀, so the change is enough to
+restore the weights, and untrained weights do not travel at all. The client keeps the
+part that rounding removes from a hand-off (e, the residual) and adds it to its next
+hand-off.
 
-The optimizer's state travels with the weights, or it stays: then every client keeps the
-averages of its own steps and continues with them in its next turn. Slow averages that
-travel need stochastic rounding: a change of 0.1 % a step is below half a unit of bf16,
-and rounding to the nearest would lose it at every hand-off. In int8 they and running
-variances would reach 0. Single numbers, such as Adam's count of steps, and integers are
-never rounded.
+The optimizer's state either travels with the weights or stays; if it stays, every
+client keeps the averages of its own steps and continues with them in its next turn.
+Slow averages that travel need stochastic rounding: a change of 0.1 % a step is below
+half a unit of bf16, and rounding to the nearest would lose it at every hand-off. In
+int8 they and running variances would reach 0. Single numbers, such as Adam's count of
+steps, and integers are never rounded.
 
-Where codes are sent once, head and encoder are frozen before that (``FROZEN``). A
-client keeps them, with their optimizer's state, when it has released its codes; the
-hand-offs of the last phase carry what still changes, the tail.
+Where codes are sent once, head and encoder are frozen first (``FROZEN``). After
+releasing its codes, a client keeps them, with their optimizer's state; the hand-offs of
+the last phase carry only the tail, which still changes.
 """
 
 from typing import NamedTuple
@@ -55,7 +56,7 @@ class HandOff:
         name: one of HAND_OFFS.
         optimizer_stays: whether every client keeps its own optimizer's state.
         seed: of the run.
-        start: names the secret that the first weights were drawn from.
+        start: names the secret from which the initial weights were drawn.
         freezes: whether codes are sent once, and the modules that make them frozen.
     """
 
@@ -115,9 +116,10 @@ class HandOff:
         Args:
             state: of the side.
             kept: the part that stayed at this client's last hand-off.
-            client: that hands the side on; seeds the rounding, with its step.
+            client: the client that hands the side on; with its step it seeds the
+                rounding.
             step: the number of steps that the client has done.
-            phase: of the run, in which the side is handed on.
+            phase: of the run in which the side is handed on.
         """
         if self.is_whole:
             return Written(state, {})
@@ -179,7 +181,7 @@ class HandOff:
     def size_bytes(self, side: ClientSide, phase: str = TRAIN) -> int:
         """Return the bytes of a hand-off of ``side`` in a phase, as safetensors.
 
-        It grows once, when the optimizer makes its slots at the first step.
+        It grows once, when the optimizer creates its state at the first step.
         """
         filled = 0 if side.optimizer is None else len(side.optimizer.state)
         if (filled, phase) not in self._bytes:

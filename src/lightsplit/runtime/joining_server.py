@@ -1,18 +1,19 @@
-"""A server that joins the batches of all owners of a round to one.
+"""A server that joins the batches of all owners of a round into one.
 
     codes of all owners ─► decoder, each alone ─► one batch ─► backbone ─► a part each
     output gradients    ─► one backward pass, one update     ─► code gradients
 
-The loss of a round is the mean over all its samples. An owner knows the mean over its
-own batch alone, so the server weighs: the output gradient of an owner with n of the
-round's N samples counts n / N, and the code gradient that it gets back is multiplied by
-N / n. Numbers on the wire therefore have the same scale as in turns, and every owner
-trains as if its own mean loss were all there is.
+The loss of a round is the mean over all its samples. An owner knows only the mean over
+its own batch, so the server applies weights: it multiplies the output gradient of an
+owner with n of the round's N samples by n / N, and the code gradient that the owner
+gets back by N / n. Numbers on the wire therefore have the same scale as in turns, and
+every owner trains as if its own mean loss were the whole loss.
 
-The order in which codes come changes nothing: owners are joined in the order of their
-numbers. The joined batch is one batch for normalisation layers and dropout.
+The order of arrival changes nothing: owners are joined in the order of their numbers.
+Normalisation layers and dropout see the joined batch as one batch.
 
-An owner whose output gradient does not come leaves a gradient of zero and no weight.
+An owner whose output gradient does not arrive counts with a zero gradient and no
+weight.
 """
 
 import math
@@ -55,11 +56,12 @@ class _Part(NamedTuple):
 class JoiningServer(Server):
     """Takes all codes of a round at once, and then all output gradients.
 
-    To ``answer``, a message of a training step is a round of one owner, as an audit
-    makes it. Its arguments are those of Server.
+    ``answer`` treats a message of a training step as a round of one owner, as in an
+    audit. The arguments are those of Server.
 
     Attributes:
-        ranks: processes that compute the joined batch together; None is this one alone.
+        ranks: processes that compute the joined batch together; None means this one
+            alone.
         rows: samples of each owner in the joined batch.
         refused: the owners that the last backward pass left out, each with the reason.
     """
@@ -124,12 +126,12 @@ class JoiningServer(Server):
     def backward_round(
         self, requests: Sequence[OutputGradient]
     ) -> dict[int, CodeGradient]:
-        """Return every owner's code gradient; from then on one update is owed.
+        """Return every owner's code gradient; from then on one update is pending.
 
-        Where the gradient of the weights is beyond the limit, the owner with the
-        largest part of it is left out, until the rest is within; so is an owner whose
-        code gradient cannot be written. ``refused`` has those who were left out. If
-        nobody is left, the round is undone.
+        While the gradient of the weights exceeds the limit, the owner with the largest
+        part of it is left out; so is an owner whose code gradient cannot be written.
+        ``refused`` has the owners that were left out. If nobody is left, the round is
+        undone.
         """
         gradients = {one.client: self._gradient(one) for one in requests}
         refused: dict[int, LightSplitError] = {}
@@ -149,13 +151,13 @@ class JoiningServer(Server):
         return replies
 
     def undo_round(self) -> None:
-        """Undo the round under way, and its update if that is still owed."""
+        """Undo the current round, and its update if that is still pending."""
         self._owed, self._parts = None, {}
         self.side.zero_grad()
         self._put_back(list(self._buffers))
 
     def abandon_step(self) -> None:
-        """Undo a round whose gradients will not come, running statistics included."""
+        """Undo a round whose gradients will not arrive, with its running statistics."""
         if self._parts:
             self.undo_round()
 
@@ -185,7 +187,7 @@ class JoiningServer(Server):
         return self.wire.read_output_gradient(request, part.output)
 
     def _weights(self, clients: Sequence[int]) -> dict[int, float]:
-        """Return each owner's share of the samples, of those whose gradients came."""
+        """Return each owner's share of the samples whose gradients arrived."""
         samples = {client: len(self._parts[client].output) for client in clients}
         total = sum(samples.values())
         return {client: count / total for client, count in samples.items()}
@@ -218,7 +220,7 @@ class JoiningServer(Server):
     def _differentiate(
         self, gradients: Mapping[int, Tensor], weights: Mapping[int, float]
     ) -> None:
-        """Run the backward pass once; the graph stays for another try."""
+        """Run the backward pass once; the graph stays for another attempt."""
         self.side.zero_grad()
         for part in self._parts.values():
             part.values.grad = None

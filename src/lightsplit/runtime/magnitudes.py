@@ -40,7 +40,7 @@ def check_finite(name: str, tensors: Iterable[Tensor]) -> None:
 
 
 def _joined(tensors: Iterable[Tensor]) -> list[Tensor]:
-    """Return the same numbers in fewer tensors: short ones of a kind become one."""
+    """Return the same numbers in fewer tensors, with short ones of a kind joined."""
     found: list[Tensor] = []
     short: dict[tuple[torch.dtype, torch.device], list[Tensor]] = {}
     for tensor in tensors:

@@ -1,4 +1,4 @@
-"""Sums that the server makes of numbers that it cannot read.
+"""Sums that the server computes from numbers that it cannot read.
 
     owner i   x_i ─► whole numbers, 2**36 to 1 ─► + pad_i  modulo 2**64 ─┐
     server    Σ (x_i + pad_i)  modulo 2**64  ◄───────────────────────────┘
@@ -7,12 +7,12 @@
 A pad is the key stream of AES-256 in counter mode. Its key derives from the clients'
 sealing key, the run and the round; its start is a random nonce that travels with the
 part. So no pad is ever used twice, even if a part is sent again with other numbers
-because the server repeats a round. Without the key, one sees evenly distributed numbers
-and how many owners took part.
+because the server repeats a round. Without the key, an observer sees uniformly
+distributed numbers and how many owners took part.
 
-A server that changes a sum is noticed. Every part ends with two numbers that are linear
-in it, with factors that derive from the key: Σ_j a_j · x_j modulo two primes. They must
-fit the sum too. A forged sum passes with a chance of 1 in 2**31.
+The owners notice if the server changes a sum. Every part ends with two checks that are
+linear in it, with factors that derive from the key: Σ_j a_j · x_j modulo two primes.
+They must also fit the sum. A forged sum passes with a chance of 1 in 2**31.
 """
 
 import secrets
@@ -28,7 +28,7 @@ from lightsplit.errors import RunError, SealError
 from lightsplit.protocol.messages import NONCE_BYTES, Share
 from lightsplit.transports.sealing import SealingKey
 
-SCALE = 2.0**36  # whole numbers to 1: a part is rounded by at most 2**-37
+SCALE = 2.0**36  # integer steps per 1: rounding changes a part by at most 2**-37
 LARGEST = 2.0**15  # of a part
 MOST_PARTS = 2**11  # so a sum stays below 2**62
 _PRIMES = (2**31 - 1, 2**31 - 19)  # both prime; their product is beyond any sum
@@ -38,8 +38,8 @@ Words = NDArray[np.uint64]
 
 
 def to_whole(values: Tensor) -> Tensor:
-    """Return numbers as whole ones, int64."""
-    if not bool((values.abs() <= LARGEST).all()):  # catches what is not finite too
+    """Return numbers as integers (int64), scaled."""
+    if not bool((values.abs() <= LARGEST).all()):  # also catches NaN and infinity
         raise RunError(
             f"a gradient or a change of head or tail is not finite or beyond "
             f"{LARGEST:.0f}, too large for a sum with the other owners; lower the "
@@ -49,7 +49,7 @@ def to_whole(values: Tensor) -> Tensor:
 
 
 def from_whole(numbers: Tensor) -> Tensor:
-    """Return whole numbers as those that they stand for, float64."""
+    """Return the numbers that scaled integers stand for, as float64."""
     return numbers.double() / SCALE
 
 

@@ -12,7 +12,7 @@ def is_optimizer_state(name: str) -> bool:
 
 
 def slot_of(name: str) -> int | None:
-    """Return which of an optimizer's parameters a name belongs to; None for weights."""
+    """Return to which of an optimizer's parameters a name belongs; None for weights."""
     return int(name.split(".")[1]) if is_optimizer_state(name) else None
 
 

@@ -1,16 +1,16 @@
-"""A backbone that several processes compute together, each a part of every batch.
+"""A backbone computed by several processes, each with a part of every batch.
 
     rank 0   weights, batch   ─► a part to each rank ─► outputs, joined
              output gradients ─► a part to each rank ─► gradients of the batch, joined,
                                                         and of the weights, added up
     others   compute what they are sent; they keep nothing beyond a batch
 
-Rank 0 alone has the optimizer, the checkpoint and the line to the owners, so nothing
-else in a server knows of the ranks. torch.distributed carries the tensors, and
-``torchrun`` starts the processes.
+Only rank 0 has the optimizer, the checkpoint and the connections to the owners, so
+nothing else in a server knows about the ranks. torch.distributed carries the tensors,
+and ``torchrun`` starts the processes.
 
-The sums of several ranks are added in another order than those of one, so results are
-equal up to rounding. Dropout draws other numbers for every number of ranks.
+Several ranks add up sums in a different order than one rank, so results are equal up to
+rounding. Dropout draws other numbers for every number of ranks.
 """
 
 import os
@@ -33,7 +33,7 @@ _PATIENCE = timedelta(days=365)  # a rank waits as long as the owners let rank 0
 
 
 class _Forward(NamedTuple):
-    """Each rank gets so many rows of this shape, and a seed for what it draws."""
+    """Each rank gets this many rows of this shape, and a seed for its draws."""
 
     rows: list[int]
     shape: tuple[int, ...]
@@ -46,7 +46,7 @@ class _Backward(NamedTuple):
 
 
 class _Stop(NamedTuple):
-    """There is no more to compute."""
+    """There is nothing left to compute."""
 
 
 def rank_of_this_process() -> int:
@@ -90,7 +90,7 @@ def check_divisible(side: ServerSide) -> None:
 
 
 def _needs_whole(module: nn.Module, kind: str) -> bool:
-    """Return whether a layer looks at all samples of a batch in training."""
+    """Return whether a layer needs all samples of a batch at once in training."""
     if getattr(module, "track_running_stats", False):
         return kind != "frozen"
     return isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d)
@@ -100,7 +100,8 @@ class Ranks:
     """Rank 0's way to let all ranks compute.
 
     Args:
-        side: whose ``compute`` is spread; the other ranks have one of the same form.
+        side: its ``compute`` is distributed; the other ranks have a side of the same
+            form.
     """
 
     def __init__(self, side: ServerSide) -> None:
@@ -110,7 +111,7 @@ class Ranks:
         self._rows: list[int] = []
 
     def compute(self, batch: Tensor) -> Tensor:
-        """Return what the backbone makes of a batch, in training."""
+        """Return the backbone's output for a batch, in training."""
         weights = _trainable(self._side)
         output: Tensor = _Spread.apply(self, batch, *weights)  # type: ignore[no-untyped-call]
         return output
@@ -147,7 +148,7 @@ class Ranks:
             return joined, _added(weights, _trainable(self._side))
 
     def _received(self, own: Tensor) -> list[Tensor]:
-        """Return the parts of the other ranks, which are of the form of ``own``."""
+        """Return the parts of the other ranks, which have the same shape as ``own``."""
         found = []
         for rank, rows in enumerate(self._rows[1:], start=1):
             if rows:
@@ -158,7 +159,7 @@ class Ranks:
 
 
 def work(side: ServerSide) -> None:
-    """Compute parts of batches until rank 0 says that it was the last one."""
+    """Compute parts of batches until rank 0 says that there are no more."""
     side.set_training(True)
     part: _Part | None = None
     with _ends_the_run():
@@ -186,7 +187,7 @@ def _computed(side: ServerSide, order: _Forward) -> "_Part | None":
 
 
 def _go_back(side: ServerSide, part: "_Part | None") -> None:
-    """Send the gradient of this rank's part, and add the weights' to the others'."""
+    """Send the gradient of this rank's part, and add up those of the weights."""
     weights = _trainable(side)
     own: list[Tensor | None] = [None] * len(weights)
     if part is not None:
@@ -220,7 +221,7 @@ class _Part:
 
 
 class _Spread(torch.autograd.Function):
-    """A batch to its output and back, on all ranks."""
+    """Forward and backward pass of a batch, on all ranks."""
 
     @staticmethod
     def forward(ctx: Any, ranks: Ranks, batch: Tensor, *_weights: Tensor) -> Tensor:
@@ -247,7 +248,7 @@ def _added(
 ) -> list[Tensor | None]:
     """Add up the ranks' gradients of each weight and return the sums, on rank 0.
 
-    A weight that no rank has used has no gradient, as in one process.
+    A weight that no rank has used gets no gradient, as in one process.
     """
     if not weights:
         return []
@@ -285,7 +286,7 @@ def _send(parts: Sequence[Tensor]) -> None:
 
 @contextmanager
 def _ends_the_run() -> Iterator[None]:
-    """Say in one sentence that the ranks have lost each other."""
+    """Report in one sentence that the ranks have lost their connection."""
     try:
         yield
     except RuntimeError as error:

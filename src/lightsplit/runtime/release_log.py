@@ -1,14 +1,14 @@
-"""A client's own list of the codes that it has sent and may not send otherwise.
+"""A client's own list of the codes that it has sent and must not change.
 
     STATE/released.jsonl   one line per message, only ever added to: which samples or
                            which step, and the SHA-256 of the codes as they travelled
 
 A line is on the disk before its codes leave. A client that was killed, or whose server
 went back to an earlier checkpoint, may have to send codes again. It sends the same ones
-or none: what the server sees of a sample does not add up, whatever the server asks for.
+or none: whatever the server asks for, it learns no more about a sample.
 
-Where codes are sent once, samples are listed; where each release of a code is counted
-(``ReleaseBudget``), the steps and evaluations that codes were sent in.
+Where codes are sent once, the list has samples; where each release of a code is counted
+(``ReleaseBudget``), it has the steps and evaluations in which codes were sent.
 """
 
 import hashlib
@@ -75,12 +75,12 @@ class ReleaseLog:
 
 
 class ReleaseBudget:
-    """A mod that sends no more codes of a sample than were counted on.
+    """A mod that never sends more codes of a sample than the promise allows.
 
     Args:
         log: of the client.
-        releases: of one sample: each test sample is in so many evaluations.
-        steps: returns how many steps the client may send codes in.
+        releases: of one sample: each test sample is in this many evaluations.
+        steps: returns in how many steps the client may send codes.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class ReleaseBudget:
         self._batch = 0  # of the evaluation
 
     def begin_evaluation(self) -> None:
-        """Take the next codes outside training for those of a whole test set."""
+        """Treat the next codes outside training as those of a whole test set."""
         self._batch = 0
 
     def __call__(self, request: Request, call_next: Send) -> Reply:

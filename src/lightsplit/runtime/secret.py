@@ -124,7 +124,7 @@ class Secret:
 
 
 class ClientDraws:
-    """Gives every pass of one client through its modules a seed of its own.
+    """Gives every pass of one client through its modules its own seed.
 
     Training draws from (secret, client, step, part). Prediction draws from (secret,
     client, step, "predict", count), where the count of passes starts again at every
@@ -146,10 +146,10 @@ class ClientDraws:
     def release(
         self, client: int, pool: str, first: int
     ) -> AbstractContextManager[None]:
-        """Seed the codes of samples from number ``first`` on, which are sent once.
+        """Seed the codes, sent once, of samples from number ``first`` on.
 
-        They depend on the secret and the samples' place. A client's number is the
-        server's to give, and another one must not give other draws. In one process,
+        The draws depend on the secret and the samples' position. The server assigns a
+        client's number, so another number must not lead to other draws. In one process,
         where all clients draw from one seed, their number tells them apart.
         """
         who = client if self.secret.is_seed else "own"

@@ -169,15 +169,15 @@ class ClientSide(Side):
 
     Args:
         head: the model up to the front cut.
-        tail: the model from the back cut on; None where it is the server's (vanilla).
+        tail: the model from the back cut on; None if the server has it (vanilla).
         codec: of the front cut.
-        optimizer: makes an optimizer over parameters; None where the caller has one.
+        optimizer: makes an optimizer over parameters; None if the caller has one.
         output_codec: of the back cut; None where outputs are sent whole.
         objectives: terms that the client adds to its loss.
         local_tail: ends the client's model where it trains alone, before codes are
             sent once.
-        freeze: whether head and tail stay as they are, running statistics included. A
-            head that a codec was trained for before stays in any case.
+        freeze: whether head and tail stay as they are, including running statistics. If
+            a codec was trained beforehand for a head, that head stays in any case.
     """
 
     def __init__(  # noqa: PLR0913
@@ -214,7 +214,7 @@ class ClientSide(Side):
         self.objectives = tuple(objectives)
 
     def set_training(self, is_training: bool) -> None:
-        """Do as for any side; frozen parts stay in evaluation mode."""
+        """Set the mode as for any side; frozen parts stay in evaluation mode."""
         super().set_training(is_training)
         self.keep_frozen()
 
@@ -234,7 +234,7 @@ class ClientSide(Side):
         return self.precision.call(self.modules["head"], inputs)
 
     def cover(self, activation: Tensor) -> Covered:
-        """Return the activation as the objectives want it to be encoded."""
+        """Return the activation after the objectives have covered it."""
         return cover([one for one, weight in self.objectives if weight], activation)
 
     def disturb(self, code: Code) -> Code:
@@ -360,12 +360,12 @@ class ServerSide(Side):
         return self.encode(self.compute(self.lift(code), companions))
 
     def lift(self, code: Code) -> Tensor:
-        """Return the activation that the decoder makes of a code."""
+        """Return the decoder's activation for a code."""
         lifted: Tensor = self.modules["decoder"](code)
         return lifted
 
     def compute(self, lifted: Tensor, companions: Sequence[Tensor] = ()) -> Any:
-        """Return what the backbone, and a tail that is here, make of an activation."""
+        """Return the output of the backbone, or of the tail if the server has it."""
         activation, shared = self.crossing.received(lifted, companions)
         given = (activation, shared) if shared else (activation,)
         output = self.precision.call(self.modules["backbone"], *given)
@@ -377,7 +377,7 @@ class ServerSide(Side):
         return output
 
     def encode(self, output: Any) -> Code:
-        """Return an output as it is sent."""
+        """Return an output in the form that is sent."""
         if "encoder" in self.modules:
             encoded: Code = self.modules["encoder"](output)
             return encoded

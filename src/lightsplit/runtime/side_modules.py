@@ -1,4 +1,4 @@
-"""What a side finds in its modules: buffers that belong to its state, objectives."""
+"""The parts of a side's modules: buffers that belong to its state, objectives."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ def kept_buffers(modules: nn.ModuleDict) -> list[tuple[nn.Module, str]]:
 
 
 def by_name(objectives: Sequence[WeightedObjective]) -> nn.ModuleDict:
-    """Return the objectives as modules; refuse one that is there twice."""
+    """Return the objectives as modules; refuse duplicates."""
     names = [weighted.objective.name for weighted in objectives]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

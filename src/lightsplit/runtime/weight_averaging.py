@@ -1,11 +1,11 @@
-"""Weights that several trained apart from the same start, averaged by samples (FedAvg).
+"""Weights that owners trained from the same start, averaged by samples (FedAvg).
 
     w0 ─► steps of owner i ─► w_i            mean = w0 + Σ n_i · (w_i − w0) / N
 
 Running statistics are averaged like weights; a counter of batches is the mean, rounded.
-An optimizer's state is not averaged. It starts anew in every round, as in FedAvg.
+An optimizer's state is not averaged. It starts afresh in every round, as in FedAvg.
 
-Owners average head and tail by a sum that the server makes and cannot read
+Owners average head and tail by a sum that the server computes but cannot read
 (``masked_sum``): their parts are changes times n_i over the contract's batch size B,
 rounded by at most 2**-37 · B / n_i. The server averages its own copies in float64, in
 the order of the owners' numbers.
@@ -22,10 +22,10 @@ from lightsplit.runtime.side import Side, State
 
 
 class RoundStart:
-    """Weights and statistics with which everybody begins a round.
+    """The weights and statistics with which all owners begin a round.
 
     Args:
-        side: at the beginning; its optimizer starts anew.
+        side: at the beginning; its optimizer starts afresh.
     """
 
     def __init__(self, side: Side) -> None:
@@ -38,11 +38,11 @@ class RoundStart:
         side.load_optimizer({})
 
     def put_into(self, side: Side) -> None:
-        """Bring a side to the beginning of the round, with a new optimizer."""
+        """Reset a side to the beginning of the round, with a new optimizer."""
         side.load(self._state)
 
     def changes(self, side: Side) -> Tensor:
-        """Return in one row, float64, how far a side has come since."""
+        """Return a side's changes since the start, in one row of float64."""
         rows = [
             (now.detach().double() - before.double()).flatten().cpu()
             for now, before in zip(_averaged(side), self._before, strict=True)
@@ -75,13 +75,13 @@ class CopiesMean:
         self._samples = 0
 
     def add(self, copy: Side, samples: int) -> None:
-        """Count a copy that was trained on so many samples; in the owners' order."""
+        """Add a copy that was trained on ``samples`` samples, in the owners' order."""
         part = self.start.changes(copy) * samples
         self._sum = part if self._sum is None else self._sum + part
         self._samples += samples
 
     def apply(self) -> None:
-        """Bring the side to the mean of the copies; without any, to the start."""
+        """Set the side to the mean of the copies; without any, to the start."""
         if self._sum is None:
             self.start.put_into(self._side)
         else:
@@ -101,7 +101,7 @@ class WeightAveraging(Averaging):
         self._start = RoundStart(side)
 
     def begin_again(self, side: Side) -> None:
-        """Bring a side that several owners hold to the beginning of the round."""
+        """Reset a side that several owners hold to the beginning of the round."""
         self._start.put_into(side)
 
     def apply(self, side: Side, total: Total) -> bool:

@@ -1,8 +1,8 @@
 """Rounds in one process: which owners take part, and which steps count.
 
 ``participation`` says which owners take part and how far each of them gets; without it
-all owners stay to the end, or those that are drawn for the round. So a networked run
-can be repeated here.
+all owners, or those drawn for the round, stay to the end. So one process can repeat a
+networked run.
 """
 
 from abc import abstractmethod
@@ -19,9 +19,9 @@ class AttendedTrainer(Trainer):
     """Trains round by round; its arguments are those of Trainer and these.
 
     Args:
-        participation: who takes part in each round; empty is everybody who is drawn.
+        participation: who takes part in each round; if empty, everybody who is drawn.
         seed: of the run.
-        owners_per_round: how many are drawn for a round; 0 is all.
+        owners_per_round: how many are drawn for a round; 0 means all.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class AttendedTrainer(Trainer):
             yield round_.turn
 
     def _is_due(self, turn: Turn) -> bool:
-        """Do as for turns; where a file ends, the run ends too."""
+        """Decide as for turns; the run also ends where the participation file ends."""
         return super()._is_due(turn) or self._has_ended
 
     @property
@@ -101,7 +101,7 @@ class AttendedTrainer(Trainer):
         """Do nothing: no side travels."""
 
     def _asked(self, _turn: Turn) -> Sequence[Client]:
-        """Return the clients that evaluate: the last of a round may for all."""
+        """Return the clients that evaluate; the last of a round may do it for all."""
         present = [self.clients[index] for index in self._present]
         is_one = self.has_shared_heads and not self._every_client_evaluates
         return present[-1:] if is_one else present

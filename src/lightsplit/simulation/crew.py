@@ -1,11 +1,10 @@
 """Worker processes that compute the owners of parallel rounds.
 
-Each takes a share of a round's owners. The main process is the server: it hears all
-workers before it answers any, as it would hear the owners themselves.
+Each computes some of a round's owners. The main process is the server: it waits for the
+messages of all workers before it answers any, as it would with the owners themselves.
 
-A worker learns of the end of the main process from its pipe, and the main process of
-the end of a worker: then the run ends, and goes on from its last checkpoint when it is
-resumed.
+Each end notices on the pipe that the other has ended. If a worker ends, the run ends,
+and continues from its last checkpoint when it is resumed.
 """
 
 import multiprocessing
@@ -102,7 +101,7 @@ class _Process:
         far.close()
 
     def give(self, what: object) -> None:
-        """Send an order or replies; what a dead worker has to say is heard next."""
+        """Send an order or replies; ``hear`` reports the error of a dead worker."""
         with suppress(ConnectionError):
             self._line.send(what)
 
@@ -126,7 +125,7 @@ class _Process:
         )
 
     def end(self) -> None:
-        """Let the process end by itself, or end it."""
+        """Let the process end by itself; if it does not, end it."""
         self.give(None)
         self._line.close()
         self._process.join(JOIN_SECONDS)
@@ -143,7 +142,7 @@ def _without_interrupts() -> Iterator[None]:
     It inherits that, so it does not stop either while it is still importing.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may choose what a signal does
+        yield  # only the main thread may set signal handlers
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

@@ -1,6 +1,6 @@
-"""Parallel rounds whose owners are computed by worker processes.
+"""Parallel rounds in which worker processes compute the owners.
 
-Everything that a run keeps is in the main process: the server, the sides, the counters.
+The main process keeps the whole state of the run: the server, the sides, the counters.
 So checkpoints, evaluation and records are those of one process.
 """
 

@@ -5,9 +5,9 @@
     owner 2 ─► code ─┘                └─► output ─► owner 2 goes on ─► gradient ─┘
 
 A message is sent in the middle of a model's forward or backward pass, so each owner has
-a thread of its own. Exactly one of them runs at a time, in the order of the owners'
-numbers: nothing depends on chance, and random numbers come from the step's own seed as
-ever. A side that all owners hold is changed over whenever another one goes on
+its own thread. Exactly one of them runs at a time, in the order of the owners' numbers:
+nothing depends on timing, and random numbers come from the step's own seed as always.
+If all owners hold one side, its contents are swapped whenever another owner runs
 (``shared_side``).
 """
 
@@ -30,7 +30,7 @@ class LeftError(Exception):
 
 
 class _Ended(NamedTuple):
-    """What the work of an owner came to."""
+    """The result or the error of an owner's work."""
 
     result: Any = None
     error: BaseException | None = None
@@ -62,11 +62,11 @@ class Gathering:
         answer: Answer,
         shared: SharedSide | None = None,
     ) -> dict[int, Any]:
-        """Let every owner do its work; return what it came to, if it stayed.
+        """Let every owner do its work; return the results of the owners that stayed.
 
         Args:
             works: of each owner.
-            answer: gets the messages of all who are still there, one each, and returns
+            answer: gets one message from each owner that is still there, and returns
                 replies; an owner without a reply leaves.
             shared: the side that all of them hold, if they do.
         """
@@ -97,7 +97,7 @@ class Gathering:
 
     @staticmethod
     def _collect(waiting: dict[int, Any], found: dict[int, Any]) -> None:
-        """Move those who are done from ``waiting`` to ``found``; raise their errors."""
+        """Move finished owners from ``waiting`` to ``found``; raise their errors."""
         for index, one in list(waiting.items()):
             if isinstance(one, _Ended):
                 del waiting[index]
@@ -148,7 +148,7 @@ class _Owner:
         return said
 
     def send_away(self, said: Request | _Ended) -> None:
-        """Let an owner end that said ``said`` last."""
+        """Let an owner end whose last message was ``said``."""
         while not isinstance(said, _Ended):
             said = self.go_on(None)
 

@@ -90,7 +90,7 @@ class RoundTrainer(AttendedTrainer):
         return reports
 
     def _own(self, pace: Pace, index: int) -> Pace:
-        """Return the pace of a round by an owner's own count of steps."""
+        """Return the pace of a round, counted in an owner's own steps."""
         return pace._replace(first_step=self.progress.client_steps[index])
 
     def _sides_to_keep(self, attendance: Attendance) -> dict[int, State]:
@@ -131,7 +131,7 @@ class RoundTrainer(AttendedTrainer):
 
 
 def round_pace(state: RunState, round_: Round) -> Pace:
-    """Return where the one step of a round lies in the run, for every owner."""
+    """Return the position of a round's one step in the run, for every owner."""
     return Pace(0, 1, round_.place, state.schedule.total_steps)
 
 

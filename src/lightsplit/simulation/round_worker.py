@@ -6,8 +6,8 @@
                  ◄─ Ended ──         their reports, and what became of their sides
 
 A worker keeps nothing between rounds. It has as many clients as it ever had owners in
-one round, and each of them is another owner in every round. So a run can go on with any
-number of workers.
+one round, and each client may be a different owner in every round. So a run can
+continue with any number of workers.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,8 +35,8 @@ class Order(NamedTuple):
 
     Attributes:
         number: of the round.
-        paces: where the step of each of its owners lies in the run.
-        sides: of each owner, where they are private.
+        paces: the position of each owner's step in the run.
+        sides: of each owner, if sides are private.
         shared: the weights of the side that all owners hold, if they do.
     """
 
@@ -57,9 +57,9 @@ class Ended(NamedTuple):
 
     Attributes:
         reports: of the owners who stayed.
-        sides: of the same owners, where they are private.
-        buffers: what the batch of the first of them made of the statistics of a side
-            that all hold; empty where no owner got the round's sum.
+        sides: of the same owners, if sides are private.
+        buffers: the statistics of the common side after the first owner's batch; empty
+            if no owner got the round's sum.
         counts: bytes by kind.
     """
 
@@ -76,14 +76,14 @@ class Line(Protocol):
         """Send anything that can be pickled."""
 
     def recv(self) -> object:
-        """Wait for what the other end sends."""
+        """Wait for the next object from the other end."""
 
 
 class CopiedSide(SharedSide):
     """A copy of the side that all owners hold; the main process makes the update."""
 
     def begin_round(self, number: int) -> None:
-        """Do as for the side itself."""
+        """Begin the round as with the side itself."""
         super().begin_round(number)
         self.made: list[Tensor] = []
 
@@ -150,7 +150,7 @@ class RoundWorker:
         return Ended(reports, sides, self._made(), dict(self._meter.counts))
 
     def _seated(self, order: Order) -> list[Client]:
-        """Return a client for each owner, brought to where the owner stands."""
+        """Return a client for each owner, set to the owner's state."""
         while len(self._clients) < len(order.paces):
             self._clients.append(self._make_client())
         seated = self._clients[: len(order.paces)]
@@ -162,9 +162,9 @@ class RoundWorker:
         return seated
 
     def _answer(self, requests: list[Request]) -> dict[int, Reply]:
-        """Return the replies of the main process, which hears one sum for all shares.
+        """Return the replies of the main process, which gets one sum of all shares.
 
-        Sums of whole numbers may be made in parts.
+        Sums of integers may be computed in parts.
         """
         shares = [one for one in requests if isinstance(one, Share)]
         if not shares:

@@ -1,9 +1,9 @@
 """One side that all owners of a round hold, in one process.
 
-Over a network every owner has a copy of the shared head and tail, with gradients and
-statistics of its own. Here they have one: gradients and statistics are changed over
-whenever another owner goes on, and the first owner that gets the round's sum makes the
-update for all. So a further owner costs no memory.
+Over a network every owner has a copy of the shared head and tail, with its own
+gradients and statistics. Here all owners hold one side: gradients and statistics are
+swapped whenever another owner runs, and the first owner that gets the round's sum makes
+the update for all. So a further owner costs no memory.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class SharedSide(Averaging):
 
     Args:
         side: that they hold.
-        key: hides the parts of the sum; in one process from nobody.
+        key: hides the parts of the sum; in one process there is nobody to hide from.
         batch_size: the largest batch of a step.
     """
 
@@ -45,17 +45,17 @@ class SharedSide(Averaging):
         self._is_updated = False
 
     def apply(self, side: Side, total: Total) -> bool:
-        """Do as for any side, but once in a round."""
+        """Apply the sum as for any side, but only once in a round."""
         if self._is_updated:
             return False
         self._is_updated = True
         return super().apply(side, total)
 
     def take(self, buffers: Sequence[Tensor], total: Total) -> None:
-        """Take over a round of owners who had copies of the side.
+        """Take over the results of a round whose owners had copies of the side.
 
         Args:
-            buffers: what the batch of the first owner made of the statistics.
+            buffers: the statistics after the first owner's batch.
             total: the round's sum.
         """
         self.begin(self._side)

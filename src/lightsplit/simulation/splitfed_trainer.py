@@ -8,8 +8,8 @@ C. Thapa et al., "SplitFed: When Federated Learning Meets Split Learning", AAAI 
 Where we differ: the labels may stay with the owners (topology u), owners may be absent,
 and head and tail are averaged by a sum that the server cannot read.
 
-The copies of v1 never meet before the mean, so here owners work one after the other on
-one side, which returns to the beginning of the round for each of them.
+The copies of v1 are independent until they are averaged, so here owners work one after
+the other on one side, which is reset to the beginning of the round for each of them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -77,7 +77,7 @@ class SplitFedTrainer(AttendedTrainer):
     def _paces(
         self, round_: Round, attendance: Attendance
     ) -> Iterator[tuple[Client, Pace]]:
-        """Yield who works in a round, in order, and where its steps lie in the run."""
+        """Yield each owner of a round, in order, with its steps' place in the run."""
         paces = splitfed_paces(
             round_,
             self.schedule.total_steps,
@@ -89,7 +89,7 @@ class SplitFedTrainer(AttendedTrainer):
                 yield self.clients[index], pace._replace(first_step=steps)
 
     def _average(self, shares: list[Share]) -> None:
-        """Bring the side that all owners hold to the mean of their weights."""
+        """Set the side that all owners hold to the mean of their weights."""
         side = self.clients[0].side
         if not shares:
             self._averaging.begin_again(side)

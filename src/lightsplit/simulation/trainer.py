@@ -43,7 +43,7 @@ class TurnEnded:
 
 
 class Trainer:
-    """Gives the clients their turns until the schedule, the patience or the guard ends.
+    """Gives the clients their turns until schedule, patience or guard ends the run.
 
     Args:
         clients: in the order of their turns; with shared heads they hold one side.
@@ -52,13 +52,14 @@ class Trainer:
         schedule: of turns.
         meter: through which the clients send.
         test: batches of the test set; iterated at each evaluation.
-        eval_every: rounds between evaluations; 0 is once per epoch.
-        patience: evaluations without a new best before stopping; 0 is never.
+        eval_every: rounds between evaluations; 0 means once per epoch.
+        patience: evaluations without a new best before stopping; 0 means never.
         guard: judges the clients, whose messages pass its collector.
         scoring: of the test set.
-        every_client_evaluates: a shared side after it was handed on, as over a network
-            where each has a test set of its own; otherwise the client of the last turn
-            evaluates for all. With private heads every client always does.
+        every_client_evaluates: whether every client evaluates a shared side after a
+            hand-off, as over a network where each has its own test set; otherwise the
+            client of the last turn evaluates for all. With private heads every client
+            always evaluates.
 
     Attributes:
         state: where the run stands.
@@ -208,7 +209,7 @@ class Trainer:
         return evaluate(asked, self._test, self.scoring)
 
     def _asked(self, turn: Turn) -> Sequence[Client]:
-        """Return the clients that evaluate: with shared heads one may for all."""
+        """Return the clients that evaluate; with shared heads one may do it for all."""
         if self.has_shared_heads and not self._hands_on_first:
             return [self.clients[turn.client]]
         return self.clients

@@ -34,7 +34,7 @@ def assemble(
         model: the whole.
         plan: of the cut.
         part: to build.
-        passed_on: the modules whose results only stand-ins take.
+        passed_on: the modules whose results only stand-ins read.
     """
     memo: dict[int, Any] = {
         id(state): state for state in model.state_dict(keep_vars=True).values()

@@ -30,7 +30,7 @@ class Crossing:
         names: of the tensors, for messages.
         places: of each tensor among those that the module returns or takes.
         forms: of the tensors in the example.
-        is_read_on: whether the client's code goes on with the tensor, for each.
+        is_read_on: for each tensor, whether the client's code keeps using it.
     """
 
     path: str

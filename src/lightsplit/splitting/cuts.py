@@ -192,7 +192,7 @@ class Cut:
 
     @cached_property
     def sent_and_read_on(self) -> set[Value]:
-        """Those that the client goes on with, as in a skip to the tail."""
+        """Those that the client keeps using, as in a skip to the tail."""
         if not self.has_tail:
             return set()
         wanted = list(self.trace.outputs)
@@ -204,7 +204,7 @@ class Cut:
 
     @cached_property
     def sent_back_and_read_on(self) -> set[Value]:
-        """Those outputs that the tail goes on with after its first module."""
+        """Those outputs that the tail keeps using after its first module."""
         late = [op.reads for op in self.trace.ops if op.at > self.back.stop]
         read = {value for reads in late for value in reads} | set(self.trace.outputs)
         return {value for value in self.sent_back if value in read}

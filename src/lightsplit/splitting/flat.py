@@ -1,8 +1,7 @@
 """A model whose parts are graphs of operations, for exporters.
 
-A part runs the model's own forward pass and leaves it in the midst of a module, or
-enters it there. Exporters follow modules from their start to their end, so they get the
-operations alone.
+A part runs the model's own forward pass, and leaves or enters it in the middle of a
+module. Exporters follow modules from start to end, so they get only the operations.
 """
 
 import copy
@@ -23,8 +22,8 @@ def flattened(model: nn.Module, *example: Any) -> nn.Module:
 
     Args:
         model: in evaluation mode.
-        example: what it is called with. Later the sizes of its tensors may be others,
-            where the operations allow it.
+        example: its arguments. Later calls may use tensors of other sizes, if the
+            operations allow it.
     """
     made = copy.deepcopy(model)
     parts = {path: one for path, one in made.named_modules() if isinstance(one, Part)}

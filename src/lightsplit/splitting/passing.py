@@ -1,8 +1,8 @@
 """Which results of modules nothing in a part reads, except stand-ins.
 
-A stand-in looks at the form of what it is given and never at the numbers, so such a
-result needs no memory: one zero in the form of the whole. Code of the model could write
-into a tensor, and then every entry needs a place of its own.
+A stand-in looks only at the shapes of its arguments, never at the numbers, so such a
+result needs no memory: one zero, repeated, in the right shape. If the model's own code
+writes into a tensor, every entry needs its own memory.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from lightsplit.splitting.traces import Trace, Value
 
 
 def passed_on(traces: Sequence[Trace], plan: Plan, part: int) -> frozenset[str]:
-    """Return the modules whose results only stand-ins of the part take."""
+    """Return the modules whose results only stand-ins of the part read."""
     stood_in = {path for path in plan.fates[part] if _is_stood_in(plan, part, path)}
     called: set[str] = set()
     read: set[str] = set()
@@ -41,6 +41,6 @@ def _read_by_code(trace: Trace, stood_in: set[str]) -> set[Value]:
         is_inside = any(start < op.at < stop for start, stop in spans)
         if not is_inside:
             read.update(op.reads)
-        elif not read.isdisjoint(op.makes):  # the code goes on with the same tensor
+        elif not read.isdisjoint(op.makes):  # the code keeps using the same tensor
             read.update(op.overwrites)
     return read

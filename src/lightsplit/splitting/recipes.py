@@ -21,10 +21,9 @@ class Recipe:
         plan: of the cut.
         signature: of the model's forward pass.
         template: of the inputs.
-        blanks: the states that the part has no numbers for, with the parts that use
-            them.
-        passed_on: the modules whose results only stand-ins of this part take.
-        accepted: what batches may differ in from the example, and the mode.
+        blanks: the states whose numbers the part lacks, with the parts that use them.
+        passed_on: the modules whose results only stand-ins of this part read.
+        accepted: how batches may differ from the example, and the mode.
     """
 
     plan: Plan

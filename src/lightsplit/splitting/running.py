@@ -247,7 +247,7 @@ def _entering(
             raise _not_reached(cut)
         outputs = cut.apart(received.pop())
         drawing.restore()
-        # Where the code around goes on with a tensor, that very one gets the numbers.
+        # If the surrounding code keeps using a tensor, that tensor gets the numbers.
         entering = [
             blank.copy_(output) if is_read_on else output
             for blank, output, is_read_on in zip(

@@ -23,12 +23,12 @@ class StandIn(nn.Module):
     """Takes the place of ``module``.
 
     Args:
-        module: that is replaced; nothing of its weights is kept.
+        module: the module to replace; its weights are not kept.
         path: its name, for messages.
         result: a result of the module with the forms of the tensors in it, for modules
             that do not run without numbers; None if it was never called.
-        is_passed_on: whether only other stand-ins take the result. Then its zeros are
-            one zero, repeated: they take no memory and cannot be written to.
+        is_passed_on: whether only other stand-ins read the result. Then it is one
+            repeated zero, which takes no memory and cannot be written to.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class StandIn(nn.Module):
 def repeated_zero(
     shape: Sequence[int], dtype: torch.dtype, device: torch.device
 ) -> Tensor:
-    """Return zeros that take the memory of one."""
+    """Return zeros that take the memory of a single zero."""
     return torch.zeros((), dtype=dtype, device=device).expand(*shape)
 
 

@@ -32,8 +32,8 @@ class Op:
         states: names of the parameters and saved buffers that it reads or changes.
         is_random: whether it draws random numbers.
         decides: whether Python, or the shape of the result, depends on the values read.
-        plain: the arguments that are no tensors.
-        overwrites: the values that tensors had which it gave new ones.
+        plain: the arguments that are not tensors.
+        overwrites: the old values of the tensors that it overwrote.
     """
 
     at: int
