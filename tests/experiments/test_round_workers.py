@@ -62,8 +62,16 @@ def finish(experiment, path, workers, **options):
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("workers", [(1,), (3,), (2, 1)], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "workers"),
+    [
+        ("shared", (3,)),
+        ("shared", (2, 1)),
+        ("private", (2, 1)),
+        ("one owner", (2,)),
+    ],
+    ids=str,
+)
 def test_any_number_of_workers_gives_the_run_of_one_process(kind, workers, tmp_path):
     experiment = from_settings({**SMALL, **KINDS[kind]})
     expected = finish(experiment, tmp_path / "alone", (0,))
