@@ -33,6 +33,7 @@ from lightsplit.runtime import Client, Server
 from lightsplit.runtime.side_bytes import most_side_bytes
 from lightsplit.splitting import SplitModel
 from lightsplit.transports.credentials import server_credentials
+from lightsplit.transports.descriptors import make_room
 from lightsplit.transports.grpc_server import SessionServer
 from lightsplit.transports.revocation import Revocations
 
@@ -132,6 +133,7 @@ def serve(  # noqa: PLR0913
             f"expected a plan with turns of {contract.turn_steps} steps, as in the "
             f"contract, got {plan.turn_steps}"
         )
+    make_room(plan.min_clients or contract.clients)
     coordinator = Coordinator(
         server,
         contract,

@@ -21,7 +21,7 @@ from lightsplit.protocol.frames import (
     to_frames,
 )
 from lightsplit.transports.credentials import peer_name, peer_serial
-from lightsplit.transports.descriptors import connection_limit
+from lightsplit.transports.descriptors import connection_limit, raise_limit
 from lightsplit.transports.grpc_errors import obstacle
 from lightsplit.transports.peers import OpenSession, Peer
 
@@ -75,6 +75,7 @@ class SessionServer:
         self._refused = refused
         self._credentials = credentials
         self._pool = ThreadPoolExecutor(max_sessions, thread_name_prefix="session")
+        raise_limit(max_sessions)
         most = connection_limit()
         self._server = grpc.server(
             self._pool,
