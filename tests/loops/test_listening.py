@@ -163,7 +163,10 @@ def wait_until(condition):
 def test_two_servers_do_not_share_a_folder(kit, tmp_path):
     *_, host = ends(kit, tmp_path)
     *_, other = ends(kit, tmp_path)
-    with kit.served(host, tmp_path / "saves"), pytest.raises(RunError, match="another pro"):
+    with (
+        kit.served(host, tmp_path / "saves"),
+        pytest.raises(RunError, match="another pro"),
+    ):
         other.serve("127.0.0.1:0", tmp_path / "saves", watch=lambda *_: False)
 
 

@@ -1,4 +1,4 @@
-"""Each end loads its own weights alone, and learns what it learns with a whole model."""
+"""Each end loads its own weights alone, and learns what it does with a whole model."""
 
 import pytest
 import torch
@@ -6,6 +6,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 import lightsplit
+from lightsplit.loops.agreement import agree
 
 EXAMPLE = torch.zeros(4, 8)
 
@@ -85,13 +86,20 @@ def test_the_model_itself_gets_the_weights_of_its_part_and_no_others(case):
     assert empty(case.part("server")) == case.all - case.of_server
 
 
-def test_both_ends_come_to_the_contract_of_whole_models(kit, case):
-    def contract(model):
-        return lightsplit.host(model, optimizer=kit.ADAM, **case.cut).agreement.contract
+def test_both_ends_come_to_the_contract_of_whole_models(case):
+    expected = agree(case.whole(), **case.cut).contract
+    assert agree(case.part("owner"), **case.cut).contract == expected
+    assert agree(case.part("server"), **case.cut).contract == expected
 
-    expected = contract(case.whole())
-    assert contract(case.part("owner")) == expected
-    assert contract(case.part("server")) == expected
+
+def test_an_end_without_its_own_weights_is_refused_by_name(kit, case):
+    owners, server = case.part("owner"), case.part("server")
+    host = lightsplit.host(server, optimizer=kit.ADAM, **case.cut)
+    named = r"got none for .*: load them with load_part"
+    with pytest.raises(lightsplit.LightSplitError, match=named):
+        lightsplit.connect(server, server=host, **case.cut)
+    with pytest.raises(lightsplit.LightSplitError, match=named):
+        lightsplit.host(owners, optimizer=kit.ADAM, **case.cut)
 
 
 @pytest.mark.slow

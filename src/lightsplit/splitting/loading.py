@@ -106,6 +106,16 @@ def load_part(
     return len(loaded)
 
 
+def refuse_empty(*parts: nn.Module) -> None:
+    """Refuse parts of one party that lack weights of their own."""
+    missing = [one.names[0] for one in _tensors(parts) if one.tensor.is_meta]
+    if missing:
+        raise SplitError(
+            f"expected this party's weights, got none for {_listed(missing)}: load "
+            "them with load_part"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class _Shared:
     """A parameter or buffer with its names in all parts."""
@@ -177,10 +187,13 @@ class _Checkpoint:
 
 def _refuse_missing(path: Path, missing: list[_Shared]) -> None:
     if missing:
-        names = [each.names[0] for each in missing]
-        rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        names = _listed([each.names[0] for each in missing])
         raise SplitError(
-            f"{path} lacks tensors of this party: {', '.join(names[:_SHOWN])}{rest}; "
-            "give prefix= if the checkpoint has shorter names, or keep= for modules "
-            "that are new"
+            f"{path} lacks tensors of this party: {names}; give prefix= if the "
+            "checkpoint has shorter names, or keep= for modules that are new"
         )
+
+
+def _listed(names: list[str]) -> str:
+    rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{rest}"
