@@ -14,23 +14,23 @@ from lightsplit.errors import ConfigError, TransportError
 from lightsplit.experiments import pieces
 from lightsplit.experiments.backdoors import make_guard, poisoned
 from lightsplit.experiments.checks import check_absence
-from lightsplit.experiments.client_data import ClientData, find_data
+from lightsplit.experiments.client_data import find_data
 from lightsplit.experiments.config import Experiment
-from lightsplit.experiments.cuts import Cuts, make_cuts
 from lightsplit.experiments.detection import detection_record
 from lightsplit.experiments.inspection import inspection_record, make_inspector
 from lightsplit.experiments.live_metrics import ClientMetrics, LiveMetrics
-from lightsplit.experiments.own_end import OwnEnd
-from lightsplit.experiments.own_secret import ClientSecrets, OwnSecret
-from lightsplit.experiments.raw_traffic import step_ratio, total_ratio
-from lightsplit.experiments.record import (
-    count_parameters,
-    describe_run,
-    test_figures,
+from lightsplit.experiments.network_ends import (
+    client_cuts,
+    client_end,
+    not_connected,
+    server_end,
 )
+from lightsplit.experiments.own_end import OwnEnd
+from lightsplit.experiments.own_secret import OwnSecret
+from lightsplit.experiments.raw_traffic import step_ratio, total_ratio
+from lightsplit.experiments.record import describe_run, test_figures
 from lightsplit.experiments.recording import DataPlace, begin_recording
 from lightsplit.experiments.server_ranks import spread_over_ranks
-from lightsplit.protocol import Contract, Reply, Request
 from lightsplit.protocol.control import Finished, Grant
 from lightsplit.results import RunFolder, finite, tensors
 from lightsplit.results.holding import Hold
@@ -78,7 +78,7 @@ def serve_experiment(  # noqa: PLR0913
     ``callbacks`` are told every evaluation, for the first time when clients can come.
     """
     check_absence(experiment, min_clients)
-    server, contract, parameters = _server_end(experiment)
+    server, contract, parameters = server_end(experiment)
     plan = RunPlan(
         turn_steps=pieces.turn_steps(experiment),
         epochs=experiment.training.epochs,
@@ -217,7 +217,7 @@ def _take_part(  # noqa: PLR0913
     data = find_data(
         experiment, secrets.own, data_dir=place.data_dir, own_data=place.own_data
     )
-    side, contract = _client_end(experiment, secrets, data)
+    side, contract = client_end(experiment, secrets, data)
     client = pieces.make_client(experiment, side, not_connected, secrets=secrets)
     client.inspector = make_inspector(experiment, side, secret=secrets.own)
 
@@ -290,35 +290,6 @@ def with_key(
     )
     options.agreed(agreed)
     return replace(options, key=agreed.key, run=agreed.run)
-
-
-def client_cuts(experiment: Experiment, secrets: ClientSecrets) -> Cuts:
-    """Return the cuts as a networked client makes them.
-
-    The client uses the head, the tail and the encoder. The backbone and the decoder are
-    not the server's; they only provide the shapes.
-    """
-    parts = pieces.load_parts(experiment, secrets.first_weights)
-    return make_cuts(experiment, parts, secrets.first_weights)
-
-
-def _server_end(experiment: Experiment) -> tuple[Server, Contract, dict[str, int]]:
-    """Return the server, the contract and the sizes of all parts.
-
-    The client's part, which is built as well, is let go of.
-    """
-    cuts = make_cuts(experiment, pieces.load_parts(experiment))
-    server = pieces.make_server(experiment, cuts)
-    return server, cuts.contract, count_parameters(*cuts[:3])
-
-
-def _client_end(
-    experiment: Experiment, secrets: ClientSecrets, data: ClientData
-) -> tuple[ClientSide, Contract]:
-    """Return the client's side and the contract; the backbone is let go of."""
-    cuts = client_cuts(experiment, secrets)
-    data.check([cuts.parts.whole, cuts.codec.encoder, cuts.codec.decoder])
-    return pieces.make_client_side(experiment, cuts), cuts.contract
 
 
 def _keep_side(side: ClientSide, file: Path, *, is_known: bool) -> None:
@@ -395,11 +366,6 @@ def _rounds(coordinator: Coordinator) -> dict[str, Any]:
             one.name: round(one.waited_seconds, 3) for one in coordinator.members
         },
     }
-
-
-def not_connected(_request: Request) -> Reply:
-    """Stand in for ``send`` until the client is connected."""
-    raise TransportError("not connected")
 
 
 def _client_figures(
