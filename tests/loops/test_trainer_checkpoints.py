@@ -131,6 +131,9 @@ def test_tied_weights_are_saved_once_and_come_back_under_both_names(start, tmp_p
     other.model.load_state_dict(saved)  # strictly
     assert network.lm_head.weight is network.transformer.wte.weight
     assert torch.equal(network.lm_head.weight, saved["head.transformer.wte.weight"])
+    network.lm_head.weight.requires_grad_(False)
+    kept = other.model.trainable_state_dict()
+    assert saved.keys() - kept.keys() == {"head.transformer.wte.weight"}
 
 
 def without_dropout(build):

@@ -135,7 +135,7 @@ class _Shared:
         made = tensor
         if isinstance(self.tensor, nn.Parameter):
             made = nn.Parameter(tensor, self.tensor.requires_grad)
-        torch.utils.swap_tensors(self.tensor, made)
+        torch.utils.swap_tensors(self.tensor, made)  # type: ignore[no-untyped-call]
 
 
 def _tensors(parts: Sequence[nn.Module]) -> list[_Shared]:
