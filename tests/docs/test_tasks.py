@@ -1,9 +1,12 @@
 """The tasks on the page can be trained."""
 
 import json
+import re
+from dataclasses import fields
 
 import pytest
 
+from lightsplit import Task
 from lightsplit.experiments import build, from_settings
 
 PAGE = "docs/tasks.md"
@@ -41,6 +44,13 @@ def test_several_labels_are_learned_and_the_least_wrong_is_the_best(blocks, tmp_
     figures = [line["test_wrong"] for line in job.trainer.progress.history]
     assert figures[-1] < figures[0] / 1.5
     assert job.trainer.progress.best == min(figures)
+
+
+def test_the_table_has_every_field_of_a_task(text):
+    rows = re.findall(r"^\| (`.*?`) \|", text(PAGE), re.MULTILINE)
+    shown = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    own = {field.name for field in fields(Task)} - {"name"}  # that of the file
+    assert own <= shown
 
 
 def test_the_page_has_no_other_code(blocks):

@@ -1,5 +1,6 @@
 """An experiment over the network, both ends in this process, is the one in one."""
 
+import gc
 import threading
 
 import pytest
@@ -17,6 +18,30 @@ from lightsplit.runtime import Secret
 pytestmark = pytest.mark.slow
 
 ALONE = {"clients": 1, "train_limit": 30, "epochs": 2}  # of one: nobody else is built
+
+COUNTED = """
+import weakref
+import torch
+from torch import nn
+from lightsplit.tasks import Task, TASKS
+
+HEADS, BACKBONES = weakref.WeakSet(), weakref.WeakSet()
+
+def model():
+    HEADS.add(head := nn.Linear(64, 6))
+    BACKBONES.add(backbone := nn.Linear(6, 6))
+    return nn.Sequential(nn.Flatten(), head, backbone, nn.ReLU(), nn.Linear(6, 10))
+
+def task():
+    return Task(
+        model=model,
+        example=lambda: (torch.zeros(2, 1, 8, 8), torch.zeros(2).long()),
+        data=TASKS.create("digits").data,
+        head_until="1",
+        tail_from="4",
+        classes=10,
+    )
+"""
 
 
 class Service:
@@ -138,6 +163,21 @@ def test_one_client_over_the_network_is_the_run_in_one_process(
     )
     assert (tmp_path / "server" / "metrics.jsonl").read_text().count("\n") == 2
     assert "clients" in RunFolder(tmp_path / "server").read_record()
+
+
+def test_each_end_holds_its_own_part_alone(serve, me, small, tmp_path):
+    (tmp_path / "counted.py").write_text(COUNTED)
+    experiment = small(**ALONE, codec="raw", task=str(tmp_path / "counted.py"))
+    built = experiment.make_task().model.__globals__
+    held = []
+
+    def watch(_next, _standing):
+        gc.collect()
+        held.append((len(built["HEADS"]), len(built["BACKBONES"])))
+
+    with serve(experiment) as service:
+        join_experiment(experiment, service.endpoint, me, name="alice", watch=watch)
+    assert set(held) == {(1, 1)}
 
 
 @pytest.mark.parametrize("has_sides", [True, False])

@@ -4,7 +4,7 @@ import torch
 from lightsplit.errors import ConfigError
 from lightsplit.experiments import pieces
 from lightsplit.experiments.cuts import make_cuts
-from lightsplit.experiments.deploy import client_cuts
+from lightsplit.experiments.network_ends import client_cuts
 from lightsplit.experiments.own_secret import FILE_NAME, ClientSecrets, OwnSecret
 from lightsplit.results import tensors
 from lightsplit.runtime import Secret

@@ -1,5 +1,7 @@
 """A small model with dropout and running statistics, cut for loops of one's own."""
 
+import threading
+from contextlib import contextmanager
 from functools import partial
 from types import SimpleNamespace
 
@@ -8,6 +10,7 @@ import torch
 from torch import nn
 
 import lightsplit
+from lightsplit.errors import LightSplitError
 
 ADAM = partial(torch.optim.Adam, lr=0.01)
 
@@ -63,6 +66,36 @@ def same(one, other):
     )
 
 
+@contextmanager
+def served(host, folder, address="127.0.0.1:0", **options):
+    """Serve in a thread; yield the address."""
+    ports, is_wanted = [], threading.Event()
+    is_listening = threading.Event()
+
+    def watch(_loops, port):
+        ports.append(port)
+        if len(ports) > 1:
+            is_listening.set()
+        return not is_wanted.is_set()
+
+    def run():
+        try:
+            host.serve(address, folder, watch=watch, **options)
+        except LightSplitError as error:
+            host.failure = error
+            is_listening.set()
+
+    host.failure = None
+    serve = threading.Thread(target=run)
+    serve.start()
+    try:
+        assert is_listening.wait(30)
+        yield f"127.0.0.1:{ports[0]}"
+    finally:
+        is_wanted.set()
+        serve.join(30)
+
+
 @pytest.fixture
 def kit():
     """Everything above, by name."""
@@ -74,5 +107,6 @@ def kit():
         make_ends=make_ends,
         make_network=make_network,
         same=same,
+        served=served,
         train=train,
     )

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 import torch
+from torch import nn
 
 import lightsplit
 from lightsplit.loops.position import Position
@@ -13,6 +14,30 @@ def test_the_forward_pass_has_the_models_own_parameters(kit):
     _, model = kit.make_ends()
     assert list(inspect.signature(model.forward).parameters) == ["input"]
     assert type(model).__name__ == "ConnectedSequential"
+
+
+class WithConfig(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 6)
+        self.middle = nn.Linear(6, 6)
+        self.last = nn.Linear(6, 3)
+        self.config = {"is_decoder": False}
+
+    def generate(self):
+        """Do what takes the whole model."""
+
+    def forward(self, x):
+        return self.last(self.middle(self.first(x)))
+
+
+def test_values_of_the_model_are_there_for_trainers_and_its_methods_are_not(kit):
+    cut = {**kit.CUT, "head_until": "first", "tail_from": "last"}
+    _, model = kit.make_ends(WithConfig(), cut=cut)
+    assert model.config == {"is_decoder": False}
+    assert not hasattr(model, "generate")
+    with pytest.raises(AttributeError, match="ConnectedWithConfig' object has no"):
+        _ = model.unknown
 
 
 def test_a_checkpoint_takes_both_halves_back(kit, tmp_path):

@@ -29,36 +29,6 @@ from lightsplit.transports.registrar import Registrar
 pytestmark = pytest.mark.slow
 
 
-@contextmanager
-def served(host, folder, address="127.0.0.1:0", **options):
-    """Serve in a thread; yield the address."""
-    ports, is_wanted = [], threading.Event()
-    is_listening = threading.Event()
-
-    def watch(_loops, port):
-        ports.append(port)
-        if len(ports) > 1:
-            is_listening.set()
-        return not is_wanted.is_set()
-
-    def run():
-        try:
-            host.serve(address, folder, watch=watch, **options)
-        except LightSplitError as error:
-            host.failure = error
-            is_listening.set()
-
-    host.failure = None
-    serve = threading.Thread(target=run)
-    serve.start()
-    try:
-        assert is_listening.wait(30)
-        yield f"127.0.0.1:{ports[0]}"
-    finally:
-        is_wanted.set()
-        serve.join(30)
-
-
 def connected(network, address, cut):
     secret = lightsplit.Secret(0)
     return lightsplit.connect(network, server=address, secret=secret, **cut)
@@ -92,7 +62,7 @@ def ends(kit, tmp_path, **more):
 )
 def test_network_is_one_process(kit, tmp_path, more):
     cut, mine, theirs, host = ends(kit, tmp_path, **more)
-    with served(host, tmp_path / "saves") as address:
+    with kit.served(host, tmp_path / "saves") as address:
         model = lightsplit.connect(
             mine, server=address, secret=lightsplit.Secret(0), **cut
         )
@@ -113,7 +83,7 @@ def test_network_is_one_process(kit, tmp_path, more):
 
 def test_owners_are_authenticated(kit, tmp_path, certificates):
     cut, mine, _, host = ends(kit, tmp_path)
-    with served(host, tmp_path / "saves", certs=certificates) as address:
+    with kit.served(host, tmp_path / "saves", certs=certificates) as address:
         model = lightsplit.connect(
             mine, server=address, name="alice", certs=certificates, **cut
         )
@@ -125,7 +95,7 @@ def test_owners_are_authenticated(kit, tmp_path, certificates):
 def test_another_contract_is_refused_at_the_door(kit, tmp_path):
     cut, mine, _, host = ends(kit, tmp_path)
     with (
-        served(host, tmp_path / "saves") as address,
+        kit.served(host, tmp_path / "saves") as address,
         pytest.raises(ContractError, match="batch_size: client has 9, server has 4"),
     ):
         lightsplit.connect(mine, server=address, batch_size=9, **cut)
@@ -133,7 +103,7 @@ def test_another_contract_is_refused_at_the_door(kit, tmp_path):
 
 def test_a_client_that_wants_turns_is_told_what_this_server_is(kit, tmp_path):
     cut, mine, _, host = ends(kit, tmp_path)
-    with served(host, tmp_path / "saves") as address:
+    with kit.served(host, tmp_path / "saves") as address:
         model = lightsplit.connect(mine, server=address, **cut)
         line = model.line
         line.close()
@@ -145,7 +115,7 @@ def test_a_client_that_wants_turns_is_told_what_this_server_is(kit, tmp_path):
 
 def test_a_message_that_belongs_to_turns_is_refused(kit, tmp_path):
     cut, mine, _, host = ends(kit, tmp_path)
-    with served(host, tmp_path / "saves") as address:
+    with kit.served(host, tmp_path / "saves") as address:
         model = lightsplit.connect(mine, server=address, **cut)
         with pytest.raises(LightSplitError, match="expected a step or an update"):
             model.line._call(Ready(3))
@@ -158,7 +128,7 @@ def test_a_full_disk_ends_the_server_in_one_sentence_and_nothing_is_lost(
     """The client hears nothing of the disk, tries again, and ends as if nothing was."""
     cut, mine, _, host = ends(kit, tmp_path)
     saves, obstacle = tmp_path / "saves", tmp_path / "saves" / "update-00000003.tmp"
-    with served(host, saves, save_every=1) as address:
+    with kit.served(host, saves, save_every=1) as address:
         model = connected(mine, address, cut)
         optimizer = kit.ADAM(model.parameters())
         kit.train(model, optimizer, 2)
@@ -170,7 +140,7 @@ def test_a_full_disk_ends_the_server_in_one_sentence_and_nothing_is_lost(
     assert isinstance(host.failure, RunError)
     assert "cannot save the server in" in str(host.failure)
     again = lightsplit.host(kit.make_network(), optimizer=kit.ADAM, **cut)
-    with served(again, saves, address=address):
+    with kit.served(again, saves, address=address):
         trainer.join(60)
         assert not trainer.is_alive()
         model.close()
@@ -193,13 +163,16 @@ def wait_until(condition):
 def test_two_servers_do_not_share_a_folder(kit, tmp_path):
     *_, host = ends(kit, tmp_path)
     *_, other = ends(kit, tmp_path)
-    with served(host, tmp_path / "saves"), pytest.raises(RunError, match="another pro"):
+    with (
+        kit.served(host, tmp_path / "saves"),
+        pytest.raises(RunError, match="another pro"),
+    ):
         other.serve("127.0.0.1:0", tmp_path / "saves", watch=lambda *_: False)
 
 
 def test_a_server_that_breaks_every_line_is_not_asked_without_a_pause(kit, tmp_path):
     cut, mine, _, host = ends(kit, tmp_path)
-    with served(host, tmp_path / "saves") as address:
+    with kit.served(host, tmp_path / "saves") as address:
         model = connected(mine, address, cut)
         model.line._pauses = Pauses(2.0)
         opened, call = [], Connection.call
@@ -222,7 +195,7 @@ def test_a_server_that_breaks_every_line_is_not_asked_without_a_pause(kit, tmp_p
 
 def test_a_newer_connection_of_the_same_name_takes_over(kit, tmp_path):
     cut, mine, _, host = ends(kit, tmp_path)
-    with served(host, tmp_path / "saves") as address:
+    with kit.served(host, tmp_path / "saves") as address:
         first = lightsplit.connect(mine, server=address, give_up_seconds=0, **cut)
         second = lightsplit.connect(mine, server=address, **cut)
         kit.train(second, kit.ADAM(second.parameters()), 1)
@@ -280,7 +253,7 @@ def test_silent_streams_keep_no_owner_out(kit, tmp_path, certificates):
     options = {"certs": certificates, "names": ["alice"]}
     many = 2 * most_streams(1)
     with (
-        served(host, tmp_path / "saves", **options) as address,
+        kit.served(host, tmp_path / "saves", **options) as address,
         silent_streams(address, certificates, "stranger", many),
         silent_streams(address, certificates, "alice", many) as calls,
     ):
@@ -296,7 +269,7 @@ def test_silent_streams_keep_no_owner_out(kit, tmp_path, certificates):
 def test_a_revoked_owner_is_put_out(kit, tmp_path, certificates):
     cut, mine, _, host = ends(kit, tmp_path)
     own = shutil.copytree(certificates, tmp_path / "alice")
-    with served(host, tmp_path / "saves", certs=certificates) as address:
+    with kit.served(host, tmp_path / "saves", certs=certificates) as address:
         model = lightsplit.connect(mine, server=address, name="alice", certs=own, **cut)
         kit.train(model, kit.ADAM(model.parameters()), 1)
         Registrar(CertificateFolder(certificates)).revoke("alice")

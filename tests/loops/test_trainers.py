@@ -95,9 +95,8 @@ def hugging_face(model, folder, **options):
         report_to=[],
         disable_tqdm=True,
         save_strategy="no",
-        max_grad_norm=0.0,
         lr_scheduler_type="constant",
-        **options,
+        **{"max_grad_norm": 0.0, **options},
     )
 
     class InOrder(transformers.Trainer):
@@ -141,6 +140,42 @@ def test_the_trainer_of_transformers_leaves_them_too(kit, connected, by_hand, tm
     model = connected(network)
     hugging_face(model, tmp_path).train()
     assert kit.same(network, by_hand)
+
+
+def test_the_trainer_clips_as_a_loop_by_hand(kit, connected, by_hand, tmp_path):
+    network, other = bert(), bert()
+    hugging_face(connected(network), tmp_path, max_grad_norm=0.1).train()
+    model = connected(other)
+    optimizer = kit.ADAM(model.parameters())
+    for step in range(6):
+        model(**sentences(step)).loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+        optimizer.zero_grad()
+    assert kit.same(network, other)
+    assert not kit.same(network, by_hand)
+
+
+def test_the_trainer_computes_in_bf16_as_a_loop_by_hand(kit, by_hand, tmp_path):
+    networks = bert(), bert()
+    hosts = [
+        lightsplit.host(one, optimizer=kit.ADAM, autocast=torch.bfloat16, **CUT)
+        for one in networks
+    ]
+    theirs, mine = (
+        lightsplit.connect(network, server=host, **CUT)
+        for network, host in zip(networks, hosts, strict=True)
+    )
+    hugging_face(theirs, tmp_path, bf16=True).train()
+    optimizer = kit.ADAM(mine.parameters())
+    for step in range(6):
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = mine(**sentences(step)).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert kit.same(*networks)
+    assert not kit.same(networks[0], by_hand)
 
 
 def test_its_checkpoint_goes_on_where_it_stood(kit, tmp_path, by_hand):

@@ -86,6 +86,31 @@ def test_an_optimizer_that_remembers_otherwise_is_found_out():
     assert result.where.startswith("momentum_buffer of ")
 
 
+def test_a_gradient_that_was_another_one_in_an_early_step_is_found_out():
+    """All else is the same: the optimizer goes by the signs of gradients alone."""
+
+    class Signs(torch.optim.Optimizer):
+        def __init__(self, parameters):
+            super().__init__(parameters, {"lr": 0.01})
+
+        @torch.no_grad()
+        def step(self):
+            for one in self.param_groups[0]["params"]:
+                one.sub_(0.01 * one.grad.sign())
+
+    factors = iter([2.0])  # for the first step of the whole model
+
+    def loss(output, labels):
+        return next(factors, 1.0) * functional.cross_entropy(output, labels)
+
+    model = nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 8), nn.Linear(8, 3))
+    cut = {"head_until": "0", "tail_from": "2"}
+    result = verify(model, batches(5), optimizer=Signs, loss=loss, **cut)
+    assert {kind for kind, size in result.by_kind.items() if size} == {"gradients"}
+    assert result.where.endswith("at step 0")
+    assert not result.is_same
+
+
 def test_any_loss_and_nested_inputs_can_be_verified():
     class Pair(nn.Module):
         def __init__(self):

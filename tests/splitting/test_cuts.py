@@ -176,6 +176,8 @@ def test_an_input_that_the_backbone_needs_is_refused_unless_it_is_shared():
     shared = parts.head.companions(example)
     output = parts.backbone(parts.head(example), shared)
     assert torch.equal(parts.tail(output), model(X, factor))
+    with pytest.raises(SplitError, match="expected these companions: factor; got 0"):
+        parts.backbone(parts.head(example))
 
 
 def test_the_head_keeps_its_inputs_and_their_defaults():

@@ -16,21 +16,21 @@ from lightsplit.experiments.backdoors import make_guard, poisoned
 from lightsplit.experiments.checks import check_absence
 from lightsplit.experiments.client_data import find_data
 from lightsplit.experiments.config import Experiment
-from lightsplit.experiments.cuts import Cuts, make_cuts
 from lightsplit.experiments.detection import detection_record
 from lightsplit.experiments.inspection import inspection_record, make_inspector
 from lightsplit.experiments.live_metrics import ClientMetrics, LiveMetrics
-from lightsplit.experiments.own_end import OwnEnd
-from lightsplit.experiments.own_secret import ClientSecrets, OwnSecret
-from lightsplit.experiments.raw_traffic import step_ratio, total_ratio
-from lightsplit.experiments.record import (
-    count_parameters,
-    describe_run,
-    test_figures,
+from lightsplit.experiments.network_ends import (
+    client_cuts,
+    client_end,
+    not_connected,
+    server_end,
 )
+from lightsplit.experiments.own_end import OwnEnd
+from lightsplit.experiments.own_secret import OwnSecret
+from lightsplit.experiments.raw_traffic import step_ratio, total_ratio
+from lightsplit.experiments.record import describe_run, test_figures
 from lightsplit.experiments.recording import DataPlace, begin_recording
 from lightsplit.experiments.server_ranks import spread_over_ranks
-from lightsplit.protocol import Reply, Request
 from lightsplit.protocol.control import Finished, Grant
 from lightsplit.results import RunFolder, finite, tensors
 from lightsplit.results.holding import Hold
@@ -78,8 +78,7 @@ def serve_experiment(  # noqa: PLR0913
     ``callbacks`` are told every evaluation, for the first time when clients can come.
     """
     check_absence(experiment, min_clients)
-    cuts = make_cuts(experiment, pieces.load_parts(experiment))
-    server = pieces.make_server(experiment, cuts)
+    server, contract, parameters = server_end(experiment)
     plan = RunPlan(
         turn_steps=pieces.turn_steps(experiment),
         epochs=experiment.training.epochs,
@@ -115,13 +114,13 @@ def serve_experiment(  # noqa: PLR0913
     with told, spread_over_ranks(server):
         coordinator = serve(
             server,
-            cuts.contract,
+            contract,
             plan,
             endpoint,
             folder.checkpoint,
             names=names,
             watch=watch_listening,
-            guard=make_guard(experiment, server, cuts.contract),
+            guard=make_guard(experiment, server, contract),
             stays=lambda steps: _is_recorded(folder, steps),
         )
         metrics.update(coordinator.progress.history)
@@ -132,7 +131,7 @@ def serve_experiment(  # noqa: PLR0913
         return folder.read_record()
     tensors.save(folder.path / "server.safetensors", server.side.state())
     folder.write_verdicts(coordinator.progress.verdicts)
-    record = _record(experiment, cuts, server, coordinator)
+    record = _record(experiment, parameters, server, coordinator)
     folder.write_record(record)
     return record
 
@@ -218,9 +217,7 @@ def _take_part(  # noqa: PLR0913
     data = find_data(
         experiment, secrets.own, data_dir=place.data_dir, own_data=place.own_data
     )
-    cuts = client_cuts(experiment, secrets)
-    data.check([cuts.parts.whole, cuts.codec.encoder, cuts.codec.decoder])
-    side = pieces.make_client_side(experiment, cuts)
+    side, contract = client_end(experiment, secrets, data)
     client = pieces.make_client(experiment, side, not_connected, secrets=secrets)
     client.inspector = make_inspector(experiment, side, secret=secrets.own)
 
@@ -239,7 +236,7 @@ def _take_part(  # noqa: PLR0913
 
     def keep(_finished: Finished) -> None:
         if options.state_folder is not None:
-            is_known = cuts.contract.shares_side or client.steps > 0
+            is_known = contract.shares_side or client.steps > 0
             file = options.state_folder / "client.safetensors"
             _keep_side(side, file, is_known=is_known)
             RunFolder(options.state_folder).write_experiment(experiment.to_toml())
@@ -248,7 +245,7 @@ def _take_part(  # noqa: PLR0913
         metrics = ClientMetrics(options.state_folder, told, options.meter)
         finished = join(
             client,
-            cuts.contract,
+            contract,
             endpoint,
             name=name,
             batches=lambda index: poisoned(experiment, data.batches(index), index),
@@ -295,16 +292,6 @@ def with_key(
     return replace(options, key=agreed.key, run=agreed.run)
 
 
-def client_cuts(experiment: Experiment, secrets: ClientSecrets) -> Cuts:
-    """Return the cuts as a networked client makes them.
-
-    The client uses the head, the tail and the encoder. The backbone and the decoder are
-    not the server's; they only provide the shapes.
-    """
-    parts = pieces.load_parts(experiment, secrets.first_weights)
-    return make_cuts(experiment, parts, secrets.first_weights)
-
-
 def _keep_side(side: ClientSide, file: Path, *, is_known: bool) -> None:
     """Write the client's side, or load the one in the file where it is better known.
 
@@ -325,14 +312,18 @@ def _is_recorded(folder: RunFolder, steps: int) -> bool:
 
 
 def _record(
-    experiment: Experiment, cuts: Cuts, server: Server, coordinator: Coordinator
+    experiment: Experiment,
+    parameters: dict[str, int],
+    server: Server,
+    coordinator: Coordinator,
 ) -> dict[str, Any]:
+    contract = coordinator.contract
     record: dict[str, Any] = finite(
         {
-            **describe_run(experiment, cuts.contract, server.wire),
+            **describe_run(experiment, contract, server.wire),
             **_figures(coordinator),
-            "total_ratio": total_ratio(experiment, coordinator.progress, cuts.contract),
-            "parameters": count_parameters(*cuts[:3]),
+            "total_ratio": total_ratio(experiment, coordinator.progress, contract),
+            "parameters": parameters,
             "detection": detection_record(
                 experiment,
                 coordinator.progress,
@@ -375,11 +366,6 @@ def _rounds(coordinator: Coordinator) -> dict[str, Any]:
             one.name: round(one.waited_seconds, 3) for one in coordinator.members
         },
     }
-
-
-def not_connected(_request: Request) -> Reply:
-    """Stand in for ``send`` until the client is connected."""
-    raise TransportError("not connected")
 
 
 def _client_figures(

@@ -14,7 +14,7 @@ from lightsplit.errors import ConfigError, DataError, MissingDataError
 from lightsplit.experiments import pieces
 from lightsplit.experiments.client_data import load_own
 from lightsplit.experiments.config import Experiment
-from lightsplit.experiments.deploy import client_cuts, not_connected
+from lightsplit.experiments.network_ends import client_end, not_connected
 from lightsplit.experiments.own_secret import OwnSecret
 from lightsplit.results import tensors
 from lightsplit.runs import EVALUATION_BATCH, Scoring
@@ -102,13 +102,12 @@ def connected(
         folder: of this client's side from ``join``, with private heads.
     """
     secrets = OwnSecret.find(secret, folder).for_run(experiment, key)
-    cuts = client_cuts(experiment, secrets)
-    side = pieces.make_client_side(experiment, cuts)
+    side, contract = client_end(experiment, secrets)
     client = pieces.make_client(experiment, side, not_connected, secrets=secrets)
     if folder is not None:
         side.load(tensors.load(folder / "client.safetensors"))
         client.kept = client.hand_off.frozen(side.state())
-    with predicting(client, cuts.contract, endpoint, name=name, key=key):
+    with predicting(client, contract, endpoint, name=name, key=key):
         yield Predictor(client, experiment.make_task())
 
 

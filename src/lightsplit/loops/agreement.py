@@ -21,6 +21,7 @@ from lightsplit.protocol.companions import ROWS, Companion
 from lightsplit.runtime.crossing import Crossing
 from lightsplit.runtime.magnitudes import NORM_LIMIT
 from lightsplit.splitting import SplitModel, split
+from lightsplit.splitting.loading import with_zero_weights
 
 
 class Agreement(NamedTuple):
@@ -174,23 +175,24 @@ def make_crossing(
 def _dry_run(
     parts: SplitModel, example: Any
 ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-    """Return activation, output and shared inputs of the example."""
-    modes = {module: module.training for module in parts.whole.modules()}
-    parts.whole.eval()
-    weight = next(parts.whole.parameters(), None)
+    """Return activation, output and shared inputs of the example, for their shapes.
+
+    A part whose weights were not loaded runs on zeros.
+    """
+    run = with_zero_weights(nn.ModuleList([parts.head, parts.backbone]))
+    modes = {module: module.training for module in run.modules()}
+    run.eval()
+    weight = next(run.parameters(), None)
     batch = to_device(example, None if weight is None else weight.device)
     rows_of(batch)  # refuses an example without tensors
-    head: Any = parts.head
+    head: Any
+    head, backbone = run.children()
     try:
         with torch.no_grad():
             activation = head(batch)
             given = head.companions(batch) if hasattr(head, "companions") else ()
             names = head.recipe.plan.place.share if given else ()
-            output = (
-                parts.backbone(activation, given)
-                if given
-                else parts.backbone(activation)
-            )
+            output = backbone(activation, given) if given else backbone(activation)
     finally:
         for module, mode in modes.items():
             module.training = mode

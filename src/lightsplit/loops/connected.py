@@ -24,6 +24,7 @@ from lightsplit.formats import WireFormats
 from lightsplit.loops.following import follow
 from lightsplit.loops.line import LoopLine
 from lightsplit.loops.position import Position, number_of
+from lightsplit.loops.tied import save_once
 from lightsplit.protocol import (
     CodeGradient,
     CodeMessage,
@@ -85,7 +86,19 @@ class ConnectedModel(nn.Module):
         self._has_gradients = False
         self._kept = 0
         self.register_state_dict_pre_hook(_keep)  # type: ignore[no-untyped-call]
+        save_once(self)
         follow(self)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a value of the model's own, such as the config that trainers read."""
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            side = vars(self).get("_side")
+            head = None if side is None else side.modules["head"]
+            if not hasattr(head, name) or callable(getattr(head, name)):
+                raise  # methods are the whole model's
+            return getattr(head, name)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the model returns; the server computes its middle."""

@@ -15,6 +15,7 @@ from lightsplit.loops.line import LocalConnection, LoopLine
 from lightsplit.loops.session import LoopSession
 from lightsplit.protocol.control import Hello
 from lightsplit.runtime import ClientSide, Secret
+from lightsplit.splitting.loading import refuse_empty
 from lightsplit.transports import Peer
 
 
@@ -64,6 +65,7 @@ def connect(  # noqa: PLR0913
         >>> optimizer.step()  # both halves have learned
     """
     agreement = agree(model, **agreed)
+    refuse_empty(*agreement.parts.parts[::2])  # head and tail
     side = ClientSide(
         agreement.parts.head,
         agreement.parts.tail,

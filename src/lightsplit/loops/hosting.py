@@ -16,6 +16,7 @@ from lightsplit.loops.saves import KEPT_SAVES, Saves
 from lightsplit.results.holding import Hold
 from lightsplit.runtime import OptimizerFactory, ServerSide
 from lightsplit.runtime.accumulating import AccumulatingServer
+from lightsplit.splitting.loading import refuse_empty
 
 _LOG = logging.getLogger(__name__)
 
@@ -144,6 +145,7 @@ def host(  # noqa: PLR0913
             ``head_until`` to ``seed``.
     """
     agreement = agree(model, **agreed)
+    refuse_empty(agreement.parts.backbone)
     if device_map is not None:
         place(agreement.parts.backbone, model, device_map)
     usual = "per-client" if agreement.contract.clients > 1 else "shared"

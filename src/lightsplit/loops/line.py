@@ -147,8 +147,9 @@ class LoopLine:
             not waiting or waiting[0].update > found.number + 1
         ):
             raise RunError(
-                f"the server has {found.number} updates of this client, which has made "
-                f"{self._made}: start the server with the folder of its last save"
+                f"the server stands at update {found.number} of this client, which "
+                f"stands at {self._made}: start the server with the folder of its last "
+                "save"
             )
         late = [one.message for one in waiting[found.messages :]]
         return late[:-1] if late and late[-1] is message else late

@@ -252,15 +252,15 @@ class LoopServer:
         book.close()
         if made > book.applied:
             raise ProtocolError(
-                f"{book.name} has made {made} updates and this server has "
-                f"{book.applied} of them: start it with the folder of its last save",
+                f"{book.name} stands at update {made} and this server at "
+                f"{book.applied}: start it with the folder of its last save",
                 code="refused",
             )
         if made == 0 and book.applied:
             raise ProtocolError(
-                f"this server has {book.applied} updates of {book.name}, whose model "
-                "has made none: load your checkpoint before the first batch, or start "
-                "the server with a new folder",
+                f"this server stands at update {book.applied} of {book.name}, whose "
+                "model has made none: load your checkpoint before the first batch, or "
+                "start the server with a new folder",
                 code="refused",
             )
         book.made = made

@@ -1,9 +1,9 @@
 """A proof, on the user's own model, that split training equals unsplit training.
 
 The whole model and a copy of it that is split with the raw codec are trained on the
-same batches. The outputs of every step, the gradients of the last one, and afterwards
-every weight, every buffer and every state of the optimizer must be the same up to
-rounding.
+same batches, step by step beside each other. The outputs and gradients of every step,
+and afterwards every weight, every buffer and every state of the optimizer must be the
+same up to rounding.
 
 Dropout draws from the step's own seeds, one for each part. The whole model is run as
 its author wrote it; two hooks reseed it where the cuts lie, so that it draws the same
@@ -106,11 +106,14 @@ def verify(  # noqa: PLR0913
         example=batches[0][0],
         share=share,
     )
-    own = trial.train_whole(whole, head_until, tail_from)
-    theirs = trial.train_split(parts)
+    own = trial.whole(whole, head_until, tail_from)
+    theirs = trial.split(parts)
+    gradients: dict[str, float] = {}
+    for step, _ in enumerate(zip(own.steps, theirs.steps, strict=True)):
+        gradients |= _differences(_gradients(whole, step), _gradients(copied, step))
     found = {
         "outputs": _differences(own.outputs, theirs.outputs),
-        "gradients": _differences(_gradients(whole), _gradients(copied)),
+        "gradients": gradients,
         "weights and buffers": _differences(
             whole.state_dict(), merge(parts).state_dict()
         ),
@@ -125,9 +128,16 @@ def verify(  # noqa: PLR0913
     return Verification(every[where], where, change, len(batches), by_kind)
 
 
-class _Trained(NamedTuple):
-    """What a training leaves: the outputs of its steps, and its optimizers."""
+class _Training(NamedTuple):
+    """A training.
 
+    Attributes:
+        steps: each is made when it is asked for.
+        outputs: of the steps so far.
+        optimizers: of its ends.
+    """
+
+    steps: Iterator[Any]
     outputs: dict[str, Tensor]
     optimizers: list[torch.optim.Optimizer]
 
@@ -141,8 +151,8 @@ class _Trial:
     loss: Loss
     seed: int
 
-    def train_split(self, parts: SplitModel) -> _Trained:
-        """Train the parts; the optimizers are those of client and server."""
+    def split(self, parts: SplitModel) -> _Training:
+        """Return the training of the parts, at client and server."""
         loss, outputs = self._kept_outputs()
         with torch.no_grad():
             parts.head.eval()
@@ -152,25 +162,29 @@ class _Trial:
         server = Server(server_side, seed=self.seed, loss=loss)
         side = ClientSide(parts.head, parts.tail, codec, self.optimizer)
         client = Client(side, server.handle, secret=Secret(self.seed), loss=loss)
-        for inputs, labels in self.batches:
-            client.step(inputs, labels)
+        steps = (client.step(inputs, labels) for inputs, labels in self.batches)
         found = (side.optimizer, server_side.optimizer)
-        return _Trained(outputs, [each for each in found if each is not None])
+        optimizers = [each for each in found if each is not None]
+        return _Training(steps, outputs, optimizers)
 
-    def train_whole(
+    def whole(
         self, model: nn.Module, head_until: str, tail_from: str | None
-    ) -> _Trained:
-        """Train the model as its author wrote it."""
+    ) -> _Training:
+        """Return the training of the model as its author wrote it."""
         loss_of, outputs = self._kept_outputs()
         optimizer = self.optimizer(model.parameters())
         model.train()
-        for step, (inputs, labels) in enumerate(self.batches):
-            with _cut_seeds(model, head_until, tail_from, self.seed, step):
-                loss = loss_of(call(model, inputs), labels)
-            optimizer.zero_grad()
-            torch.autograd.backward(loss)
-            optimizer.step()
-        return _Trained(outputs, [optimizer])
+
+        def steps() -> Iterator[None]:
+            for step, (inputs, labels) in enumerate(self.batches):
+                with _cut_seeds(model, head_until, tail_from, self.seed, step):
+                    loss = loss_of(call(model, inputs), labels)
+                optimizer.zero_grad()
+                torch.autograd.backward(loss)
+                optimizer.step()
+                yield
+
+        return _Training(steps(), outputs, [optimizer])
 
     def _kept_outputs(self) -> tuple[Loss, dict[str, Tensor]]:
         """Return the loss, and where it keeps the outputs that it is given."""
@@ -214,9 +228,9 @@ def _cut_seeds(
             hook.remove()
 
 
-def _gradients(model: nn.Module) -> dict[str, Tensor]:
+def _gradients(model: nn.Module, step: int) -> dict[str, Tensor]:
     return {
-        f"gradient of {name}": weight.grad
+        f"gradient of {name} at step {step}": weight.grad
         for name, weight in model.named_parameters()
         if weight.grad is not None
     }
@@ -258,11 +272,18 @@ def _differences(
 ) -> dict[str, float]:
     """Return how far tensors differ; one that a side lacks differs infinitely."""
     return {
-        name: _distance(first[name], second[name]) / max(_largest(first[name]), 1.0)
+        name: _difference(first[name], second[name])
         if name in first and name in second
         else math.inf
         for name in first.keys() | second.keys()
     }
+
+
+def _difference(first: Tensor, second: Tensor) -> float:
+    """Return how far two tensors differ, relative to large numbers."""
+    if torch.equal(first, second):
+        return 0.0
+    return _distance(first, second) / max(_largest(first), 1.0)
 
 
 def _largest(tensor: Tensor) -> float:

@@ -23,6 +23,10 @@ class Arguments(NamedTuple):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
+    def copied(self) -> "Arguments":
+        """Return the arguments with copied tensors: no two of them are the same one."""
+        return Arguments(*map_tensors(Tensor.clone, tuple(self)))
+
 
 @dataclass(frozen=True)
 class Signature:

@@ -70,5 +70,6 @@ def _blank(root: nn.Module, name: str) -> None:
     holder = root.get_submodule(path)
     state = getattr(holder, field)
     delattr(holder, field)
-    zeros = torch.zeros((), dtype=state.dtype, device=state.device)
+    device = "cpu" if state.is_meta else state.device  # the part runs without it
+    zeros = torch.zeros((), dtype=state.dtype, device=device)
     holder.register_buffer(field, zeros.expand(state.shape), persistent=False)

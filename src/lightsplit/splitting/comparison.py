@@ -82,7 +82,7 @@ def _evaluating(parts: SplitModel) -> Iterator[None]:
 def _difference(found: list[Tensor], expected: list[Tensor]) -> str:
     """Return in words what differs; empty if nothing does."""
     if len(found) != len(expected):
-        return f"{len(found)} tensors instead of {len(expected)}"
+        return f"the number of tensors is {len(found)} instead of {len(expected)}"
     for place, (ours, theirs) in enumerate(zip(found, expected, strict=True), start=1):
         if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
             return (

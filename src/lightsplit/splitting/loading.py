@@ -50,19 +50,25 @@ def empty_weights() -> Iterator[None]:
 
 
 def with_zero_weights(model: nn.Module) -> nn.Module:
-    """Return a copy of a model with empty weights that runs: its weights are zeros.
+    """Return a copy of a model that runs, with zeros for the weights that are empty.
 
-    They take no memory either. A model that has its weights is returned as it is.
+    They take no memory either, and the other weights are the model's own. A model that
+    has all its weights is returned as it is.
     """
-    empty = [parameter for parameter in model.parameters() if parameter.is_meta]
-    memo = {
-        id(parameter): nn.Parameter(
-            torch.zeros((), dtype=parameter.dtype).expand(parameter.shape),
+    own = {id(parameter): parameter for parameter in model.parameters()}
+    loaded = [parameter for parameter in own.values() if not parameter.is_meta]
+    if len(loaded) == len(own):
+        return model
+    device = loaded[0].device if loaded else torch.device("cpu")
+    zeros = {
+        key: nn.Parameter(
+            torch.zeros((), dtype=one.dtype, device=device).expand(one.shape),
             requires_grad=False,
         )
-        for parameter in empty
+        for key, one in own.items()
+        if one.is_meta
     }
-    return copy.deepcopy(model, memo) if memo else model
+    return copy.deepcopy(model, own | zeros)
 
 
 def load_part(
@@ -100,28 +106,36 @@ def load_part(
     return len(loaded)
 
 
+def refuse_empty(*parts: nn.Module) -> None:
+    """Refuse parts of one party that lack weights of their own."""
+    missing = [one.names[0] for one in _tensors(parts) if one.tensor.is_meta]
+    if missing:
+        raise SplitError(
+            f"expected this party's weights, got none for {_listed(missing)}: load "
+            "them with load_part"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class _Shared:
-    """A parameter or buffer with every place that holds it."""
+    """A parameter or buffer with its names in all parts."""
 
     tensor: Tensor
-    places: tuple[tuple[nn.Module, str], ...]
+    names: tuple[str, ...]
 
     def is_below(self, paths: Iterable[str]) -> bool:
-        names = [name for _, name in self.places]
-        return any(name.startswith(f"{path}.") for name in names for path in paths)
+        return any(name.startswith(f"{path}.") for name in self.names for path in paths)
 
     def found_in(self, files: dict[str, Path], prefix: str) -> str:
-        names = [name.removeprefix(prefix) for _, name in self.places]
+        names = [name.removeprefix(prefix) for name in self.names]
         return next((name for name in names if name in files), "")
 
     def put(self, tensor: Tensor) -> None:
+        """Give the content to everything that holds the tensor, the model included."""
         made = tensor
         if isinstance(self.tensor, nn.Parameter):
             made = nn.Parameter(tensor, self.tensor.requires_grad)
-        for part, name in self.places:
-            path, _, field = name.rpartition(".")
-            setattr(part.get_submodule(path), field, made)
+        torch.utils.swap_tensors(self.tensor, made)  # type: ignore[no-untyped-call]
 
 
 def _tensors(parts: Sequence[nn.Module]) -> list[_Shared]:
@@ -129,7 +143,7 @@ def _tensors(parts: Sequence[nn.Module]) -> list[_Shared]:
     for part in parts:
         for name, tensor in part.state_dict(keep_vars=True).items():
             known = found.get(id(tensor), _Shared(tensor, ()))
-            found[id(tensor)] = _Shared(tensor, (*known.places, (part, name)))
+            found[id(tensor)] = _Shared(tensor, (*known.names, name))
     return list(found.values())
 
 
@@ -173,10 +187,13 @@ class _Checkpoint:
 
 def _refuse_missing(path: Path, missing: list[_Shared]) -> None:
     if missing:
-        names = [each.places[0][1] for each in missing]
-        rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        names = _listed([each.names[0] for each in missing])
         raise SplitError(
-            f"{path} lacks {len(names)} tensors of this party: "
-            f"{', '.join(names[:_SHOWN])}{rest}; give prefix= if the checkpoint has "
-            "shorter names, or keep= for modules that are new"
+            f"{path} lacks tensors of this party: {names}; give prefix= if the "
+            "checkpoint has shorter names, or keep= for modules that are new"
         )
+
+
+def _listed(names: list[str]) -> str:
+    rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{rest}"

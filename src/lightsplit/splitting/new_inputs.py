@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from lightsplit.errors import SplitError
-from lightsplit.nesting import map_tensors, tensors_in
+from lightsplit.nesting import tensors_in
 from lightsplit.splitting.arguments import Arguments, Blank, Signature, Template
 from lightsplit.splitting.plans import Plan
 from lightsplit.splitting.recording import Recorder, left_as_it_was
@@ -127,7 +127,7 @@ class Trial:
     @property
     def given(self) -> Arguments:
         """The batch; no two of its inputs are the same tensor."""
-        return Arguments(*map_tensors(Tensor.clone, tuple(self.batch)))
+        return self.batch.copied()
 
     @property
     def usual(self) -> Arguments:

@@ -48,7 +48,7 @@ class Recipe:
         share = self.plan.place.share
         if len(given) != len(share):
             raise SplitError(
-                f"expected {len(share)} companions ({', '.join(share) or 'none'}), "
+                f"expected these companions: {', '.join(share) or 'none'}; "
                 f"got {len(given)}"
             )
         return dict(zip(share, given, strict=True))

@@ -37,6 +37,7 @@ def record(
 ) -> Trace:
     """Return the trace of one forward pass in the given mode."""
     recorder = Recorder(model, training=training)
+    given = given.copied()  # a tensor under two names is two inputs
     for name, tensor in signature.leaves(given):
         recorder.trace.inputs[name] = recorder.new_value(tensor)
     with left_as_it_was(model), torch.no_grad():

@@ -37,7 +37,7 @@ class Walk:
 
     def __init__(self, page, folder, zygote, environment, *, late=None):
         self.folder = folder
-        self._text = (GUIDES / page).read_text().replace(":7443", f":{_free_port()}")
+        self._text = (GUIDES / page).read_text().replace(":7443", f":{free_port()}")
         self._zygote = zygote
         self._environment = environment
         self._late = dict(late or {})
@@ -148,7 +148,7 @@ class Walk:
         assert text in server.text, f"{server.text}\n{mine.text}"
 
 
-def _free_port():
+def free_port():
     """Return a port that the system gives to nobody unasked, as it does from 32768."""
     while True:
         port = 20_000 + secrets.randbelow(10_000)
