@@ -227,7 +227,7 @@ class LiveLine:
     def send(self, message):
         self._requests.put(message)
 
-    def receive(self, timeout_seconds=30):
+    def receive(self, timeout_seconds=120):
         answer = self._answers.get(timeout=timeout_seconds)
         if isinstance(answer, Refusal):
             raise error_of(answer)
@@ -245,7 +245,7 @@ class LiveLine:
 
     def close(self):
         self._cancel()
-        self._thread.join(30)
+        self._thread.join(120)
         assert not self._thread.is_alive()
 
     def _cancel(self):
@@ -333,6 +333,18 @@ class Batches:
         generator = torch.Generator().manual_seed(1000 * self._seed + step)
         inputs = torch.rand(4, 3, generator=generator)
         return inputs, torch.randint(3, (4,), generator=generator)
+
+
+@pytest.fixture
+def pass_time(monkeypatch):
+    """Return what lets seconds pass at once, for all that ask for the time."""
+    real, ahead = time.monotonic, [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: real() + ahead[0])
+
+    def call(seconds):
+        ahead[0] += seconds
+
+    return call
 
 
 @pytest.fixture(name="make_contract")
