@@ -2,7 +2,6 @@
 
 import csv
 import json
-import socket
 import subprocess
 import sys
 import tempfile
@@ -11,6 +10,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
+from lab.ports import free_port
 from lab.processes import wait_until
 from PIL import Image
 from safetensors.torch import load_file
@@ -111,11 +111,8 @@ def start(tmp_path):
 @pytest.fixture
 def common():
     """Settings that both ends need, with a free port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     words = ("--task", TASK, "--clients", 2, "--heads", "private")
-    return (*words, "--address", f"127.0.0.1:{port}", *SMALL)
+    return (*words, "--address", f"127.0.0.1:{free_port()}", *SMALL)
 
 
 def opened(log, *, below):

@@ -1,12 +1,12 @@
 """Owners who record what they send audit it with their own files as the truth."""
 
 import json
-import socket
 import stat
 import sys
 from pathlib import Path
 
 import pytest
+from lab.ports import free_port
 from safetensors.torch import load_file
 
 from lightsplit.experiments import read_experiment
@@ -50,10 +50,7 @@ def start(tmp_path):
 
 def common(clients):
     """Return settings that both ends need, with a free port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    address = ("--address", f"127.0.0.1:{port}")
+    address = ("--address", f"127.0.0.1:{free_port()}")
     return ("--task", TASK, "--clients", clients, *address, *SMALL)
 
 
