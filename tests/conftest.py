@@ -11,9 +11,14 @@ import torch
 
 torch.set_num_threads(1)
 # A busy machine may take its time over an example; every test has a timeout anyway.
-hypothesis.settings.register_profile("lightsplit", deadline=None)
+hypothesis.settings.register_profile(
+    "lightsplit",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("lightsplit")
 
+SLOW_SECONDS = 900  # for a test marked slow that names no limit of its own
 # Files that take long come first, so that no worker is left with one at the end.
 LONG_FIRST = ("integration", "docs", "cli", "sweeps/test_workers", "attacks", "audits")
 
@@ -27,6 +32,10 @@ def pytest_collection_modifyitems(items):
         return begins.index(True) if any(begins) else len(begins)
 
     items.sort(key=place)
+    for item in items:
+        is_slow = item.get_closest_marker("slow") is not None
+        if is_slow and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +55,7 @@ def _no_thread_leak():
     before = _threads()
     yield
     # gRPC's and rich's end a moment after they are closed; some cannot be joined.
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while _threads() - before and time.monotonic() < deadline:
         time.sleep(0.005)
     running = [thread.name for thread in _threads() - before]

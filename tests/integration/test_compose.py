@@ -71,7 +71,7 @@ def test_the_services_of_the_example_finish_their_run(example, tmp_path):
             place = tmp_path / "containers" / name
             mount(service, example, place)
             started[name] = start(service, place, port)
-        said = {name: one.communicate(timeout=240)[0] for name, one in started.items()}
+        said = {name: one.communicate(timeout=400)[0] for name, one in started.items()}
     finally:
         for process in started.values():
             process.kill()

@@ -79,7 +79,7 @@ def throw(port, contract, seed):
 def test_garbage_is_refused_within_bounds_and_the_honest_run_continues(make_cluster):
     settings = {"epochs": 6}
     contract = build_job(**settings).contract
-    cluster = make_cluster(settings, join=["--give-up-seconds", 30])
+    cluster = make_cluster(settings, join=["--give-up-seconds", 300])
     port = cluster.start_server()
     cluster.ports = dict.fromkeys(NAMES, port)
     for name in ("alice", "bob"):

@@ -145,7 +145,7 @@ def test_owners_train_on_their_own_folders_alone(owners, start, common, tmp_path
         mine = ("--name", name, "--data", folder, "--state", tmp_path / f"state-{name}")
         processes.append(start(name, "join", *common, *mine))
     for process, name in zip(processes, ("server", *owners), strict=True):
-        assert process.wait(120) == 0, (tmp_path / f"{name}.out").read_text()
+        assert process.wait(300) == 0, (tmp_path / f"{name}.out").read_text()
     assert opened(tmp_path / "server.opened", below=tmp_path / "run")
     assert not elsewhere(tmp_path / "server.opened", tmp_path / "run")
     for name, folder in owners.items():
@@ -164,7 +164,7 @@ def test_new_pictures_are_predicted_by_name(owners, start, common, run, tmp_path
     server = start("server", "serve", *alone, "--out", tmp_path / "run")
     mine = ("--name", "alice", "--state", tmp_path / "state")
     run("join", *alone, *mine, "--data", owners["alice"])
-    assert server.wait(60) == 0
+    assert server.wait(300) == 0
     address = ("--address", alone[alone.index("--address") + 1])
     start("again", "serve", "--resume", tmp_path / "run", *address)
     said = tmp_path / "again.out"

@@ -72,7 +72,7 @@ def train_two_owners(files, start, tmp_path):
         files.write_table(tmp_path / name, seed=seed)
         processes[name] = start(name, "join", *words, *mine(tmp_path, name))
     for name, process in processes.items():
-        assert process.wait(240) == 0, (tmp_path / f"{name}.out").read_text()
+        assert process.wait(300) == 0, (tmp_path / f"{name}.out").read_text()
     return tmp_path / "state-alice"
 
 
@@ -165,7 +165,7 @@ def test_a_full_disk_stops_the_owner_and_loses_nothing(files, start, run, tmp_pa
     assert "sent.tape: No space left on device" in " ".join(text.split())
     recording.unlink()
     run("join", *words, *mine(tmp_path, "alice"))
-    assert server.wait(240) == 0
+    assert server.wait(300) == 0
     assert json.loads((tmp_path / "run" / "record.json").read_text())["steps"] == 24
 
 

@@ -48,7 +48,7 @@ def test_a_server_and_a_client_train_together(environment):
     server = environment.start("serve", *settings, "--json")
     try:
         environment.run("join", *settings)
-        out, errors = server.communicate(timeout=60)
+        out, errors = server.communicate(timeout=400)
     finally:
         server.kill()
         server.wait()
