@@ -42,7 +42,7 @@ def test_silent_streams_lock_nobody_out(certificates, tmp_path):
         network.join("carol")  # her own silent streams give way
         got = network.finish()
     assert_same_weights(got, reference(epochs=1))
-    assert time.monotonic() - began < 300  # they would have been cut off after 600
+    assert time.monotonic() - began < 300  # half of the step timeout
 
 
 def test_silent_streams_that_come_again_do_not_lock_their_own_name_out(

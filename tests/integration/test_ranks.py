@@ -33,7 +33,7 @@ def test_two_ranks_train_what_one_trains_though_one_of_them_dies(
     cluster = make_cluster(PARALLEL)
     with serving_ranks(cluster, 2) as (server, log):
         second = wait_until(lambda: _second_rank(descendants(server.pid)), "a rank")
-        halts = Halts(10)  # the first code of the fourth round
+        halts = Halts(10)  # the first code of the second epoch
         with Proxy(cluster.ports["alice"], halts.look) as line:
             cluster.ports = dict.fromkeys(NAMES, line.port)
             for name in NAMES:

@@ -66,6 +66,7 @@ class Halts:
         self._seen = 0
         self._frames = {}
         self._has_come, self._may_go = threading.Semaphore(0), threading.Semaphore(0)
+        self.is_held = False
 
     def look(self, direction, line, chunk):
         """Look at what a proxy shows."""
@@ -73,8 +74,10 @@ class Halts:
         for kind, _, _ in frames.feed(chunk):
             self._seen += kind == self._kind
             if kind == self._kind and self._seen in self._numbers:
+                self.is_held = True
                 self._has_come.release()
                 self._may_go.acquire(timeout=PATIENCE_SECONDS)
+                self.is_held = False
 
     @contextlib.contextmanager
     def next(self):
