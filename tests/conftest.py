@@ -74,6 +74,18 @@ def _environment():
 
 
 @pytest.fixture
+def pass_time(monkeypatch):
+    """Return what lets seconds pass at once, for all that ask for the time."""
+    real, ahead = time.monotonic, [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: real() + ahead[0])
+
+    def call(seconds):
+        ahead[0] += seconds
+
+    return call
+
+
+@pytest.fixture
 def descendants():
     """Return what lists the command lines of all processes below one, by their ids."""
     return _descendants

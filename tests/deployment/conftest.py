@@ -335,18 +335,6 @@ class Batches:
         return inputs, torch.randint(3, (4,), generator=generator)
 
 
-@pytest.fixture
-def pass_time(monkeypatch):
-    """Return what lets seconds pass at once, for all that ask for the time."""
-    real, ahead = time.monotonic, [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: real() + ahead[0])
-
-    def call(seconds):
-        ahead[0] += seconds
-
-    return call
-
-
 @pytest.fixture(name="make_contract")
 def _make_contract():
     return make_contract

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import json
-import time
 from datetime import UTC, datetime, timedelta
 
 import grpc
@@ -266,9 +265,9 @@ def test_plain_text_does_not_get_in_where_tls_is_spoken(secure):
 
 
 def test_one_connection_more_than_allowed_is_busy_and_idle_ones_are_cut(
-    tmp_path, monkeypatch
+    tmp_path, pass_time
 ):
-    limit, now = most_streams(len(NAMES)), time.monotonic
+    limit = most_streams(len(NAMES))
     with Network(tmp_path) as network, contextlib.ExitStack() as stack:
         for _ in range(limit):
             stack.enter_context(Caller(network))  # that says nothing
@@ -277,5 +276,5 @@ def test_one_connection_more_than_allowed_is_busy_and_idle_ones_are_cut(
         with Caller(network) as one_more, pytest.raises(TransportError) as caught:
             one_more.hello()
         assert caught.value.code == "busy"
-        monkeypatch.setattr(time, "monotonic", lambda: now() + 60)  # a minute goes by
+        pass_time(60)
         finish_honestly(network)
