@@ -33,17 +33,30 @@ def start(*arguments):
     )
 
 
+def newest(folder):
+    """Return the name of a run's newest checkpoint, or an empty text."""
+    latest = folder / "checkpoint" / "latest"
+    return latest.read_text() if latest.exists() else ""
+
+
 @pytest.fixture
 def crew(descendants):
-    """Return the worker processes of a run that is in the midst of its rounds."""
+    """Return the worker processes of a run that is in the midst of its rounds.
 
-    def crew(process, folder):
+    It is once it has saved another checkpoint than the one that it began with.
+    """
+
+    def crew(process, folder, before=""):
         def workers():
             assert process.poll() is None, process.communicate()
             found = descendants(process.pid)
             return [one for one, name in found.items() if "spawn_main" in name]
 
-        wait_until((folder / "checkpoint" / "latest").exists, "a checkpoint", 300)
+        def has_gone_on():
+            assert process.poll() is None, process.communicate()
+            return newest(folder) != before
+
+        wait_until(has_gone_on, "a checkpoint", 300)
         return wait_until(lambda: len(workers()) == 2 and workers(), "two workers", 300)
 
     return crew
@@ -63,14 +76,16 @@ def test_a_run_whose_workers_are_struck_says_so_and_goes_on(
     assert "a worker process ended with code -9" in " ".join(told.split())
     assert "Traceback" not in told
 
+    before = newest(struck)
     process = start("--resume", struck)
-    workers = crew(process, struck)
+    workers = crew(process, struck, before)
     process.kill()  # the main process: its workers end by themselves
     process.communicate(timeout=300)
     wait_until(lambda: not any(map(is_alive, workers)), "the end of the workers", 120)
 
+    before = newest(struck)
     process = start("--resume", struck)
-    crew(process, struck)
+    crew(process, struck, before)
     os.killpg(process.pid, signal.SIGINT)
     _, told = process.communicate(timeout=300)
     assert (process.returncode, told.count("interrupted; resume with")) == (130, 1)
