@@ -11,9 +11,16 @@ import torch
 
 torch.set_num_threads(1)
 # A busy machine may take its time over an example; every test has a timeout anyway.
-hypothesis.settings.register_profile("lightsplit", deadline=None)
+# CI tries the same examples in every run, so that it judges the change alone.
+hypothesis.settings.register_profile(
+    "lightsplit",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("lightsplit")
 
+SLOW_SECONDS = 900  # for a test marked slow that names no limit of its own
 # Files that take long come first, so that no worker is left with one at the end.
 LONG_FIRST = ("integration", "docs", "cli", "sweeps/test_workers", "attacks", "audits")
 
@@ -27,6 +34,10 @@ def pytest_collection_modifyitems(items):
         return begins.index(True) if any(begins) else len(begins)
 
     items.sort(key=place)
+    for item in items:
+        is_slow = item.get_closest_marker("slow") is not None
+        if is_slow and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +57,7 @@ def _no_thread_leak():
     before = _threads()
     yield
     # gRPC's and rich's end a moment after they are closed; some cannot be joined.
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while _threads() - before and time.monotonic() < deadline:
         time.sleep(0.005)
     running = [thread.name for thread in _threads() - before]
@@ -62,6 +73,18 @@ def _environment():
     """Return the variables, those left out that torch and pytest set by themselves."""
     own = ("PYTEST_", "TORCH", "TRITON", "KMP_")
     return {k: v for k, v in os.environ.items() if not k.startswith(own)}
+
+
+@pytest.fixture
+def pass_time(monkeypatch):
+    """Return what lets seconds pass at once, for all that ask for the time."""
+    real, ahead = time.monotonic, [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: real() + ahead[0])
+
+    def call(seconds):
+        ahead[0] += seconds
+
+    return call
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def lightsplit():
         )
         for thread in threading.enumerate():
             if type(thread).__name__ == "_RefreshThread":  # rich does not wait for it
-                thread.join(timeout=5)
+                thread.join(timeout=60)
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
         assert result.exit_code == code, result.output

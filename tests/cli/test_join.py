@@ -51,14 +51,14 @@ def server(tmp_path):
         state.thread = threading.Thread(target=run)
         state.thread.start()
         states.append(state)
-        assert listens.wait(60)
+        assert listens.wait(240)
         state.address = f"127.0.0.1:{state.port}"
         return state
 
     yield start
     for state in states:
         state.ends = True
-        state.thread.join(60)
+        state.thread.join(240)
 
 
 def test_a_client_takes_part_to_the_end(lightsplit, server, tmp_path):
@@ -71,7 +71,7 @@ def test_a_client_takes_part_to_the_end(lightsplit, server, tmp_path):
     assert (figures["index"], figures["steps"]) == (0, 3)
     assert figures["stopped_by"] == "schedule"
     assert (tmp_path / "alice" / "client.safetensors").exists()
-    started.thread.join(60)
+    started.thread.join(240)
     assert started.record["steps"] == 3
 
 
@@ -88,7 +88,7 @@ def test_a_trained_run_classifies_the_test_set(lightsplit, server, tmp_path):
     first = server()
     state = ["--state", tmp_path / "alice"]
     lightsplit("join", *FLAGS, "--address", first.address, *state)
-    first.thread.join(60)
+    first.thread.join(240)
     ask = ["predict", *FLAGS, "--address", server().address, *state]
     out = tmp_path / "predictions.csv"
     figures = json.loads(lightsplit(*ask, "--json", "--out", out).stdout)
@@ -153,7 +153,7 @@ def test_a_client_keeps_its_secret_between_its_starts(lightsplit, server, tmp_pa
     started, state = server(), tmp_path / "alice"
     join = ["join", *FLAGS, "--state", state, "--json"]
     lightsplit(*join, "--address", started.address)
-    started.thread.join(60)
+    started.thread.join(240)
     kept = Secret.load(state / "secret")
     assert not kept.is_seed
     lightsplit(*join, "--address", server().address)  # the run is over: it may go

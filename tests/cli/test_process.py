@@ -11,14 +11,14 @@ import time
 import pytest
 
 COMMAND = [sys.executable, "-m", "lightsplit", "train"]
-LONG = ["--epochs", "6", "--train-limit", "700", "--test-limit", "50", "--json"]
+LONG = ["--epochs", "12", "--train-limit", "700", "--test-limit", "50", "--json"]
 
 
 # Another number of threads adds in another order, and rounds otherwise.
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
-def wait_for(path, process, seconds=60):
+def wait_for(path, process, seconds=240):
     end = time.monotonic() + seconds
     while not path.exists():
         assert process.poll() is None, process.communicate()
@@ -40,7 +40,7 @@ def test_an_interrupted_run_prints_how_to_resume_and_ends_like_an_undisturbed_on
     )
     wait_for(stopped / "checkpoint" / "latest", process)
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
+    stdout, stderr = process.communicate(timeout=240)
     assert (process.returncode, stdout) == (130, "")
     assert f"lightsplit train --resume {stopped}" in stderr
     assert "Traceback" not in stderr

@@ -57,7 +57,7 @@ def client(on_listening, tmp_path):
             args=(
                 from_settings({**ALONE, "epochs": 1}),
                 Endpoint(f"127.0.0.1:{port}"),
-                JoinOptions(state_folder=tmp_path / "alice", give_up_seconds=20),
+                JoinOptions(state_folder=tmp_path / "alice", give_up_seconds=200),
             ),
             kwargs={"name": "alice"},
         )
@@ -67,7 +67,7 @@ def client(on_listening, tmp_path):
     on_listening(join)
     yield
     for thread in threads:
-        thread.join(60)
+        thread.join(240)
 
 
 @pytest.mark.usefixtures("client")

@@ -27,10 +27,10 @@ def test_the_port_is_open_while_the_run_goes_on(tmp_path, capsys):
     with shown_status("127.0.0.1:0", None, RunFolder(tmp_path)):
         port = re.search(r"status on port (\d+)", capsys.readouterr().err)[1]
         url = f"http://127.0.0.1:{port}/healthz"
-        with urllib.request.urlopen(url, timeout=10) as reply:
+        with urllib.request.urlopen(url, timeout=120) as reply:
             assert reply.read() == b"ok\n"
     with pytest.raises(OSError, match="refused"):
-        urllib.request.urlopen(url, timeout=10)
+        urllib.request.urlopen(url, timeout=120)
 
 
 def test_a_token_without_a_port_is_refused(tmp_path):

@@ -73,7 +73,7 @@ def test_offline_the_error_lists_the_files_and_their_folder(tmp_path, name):
     for word in ("--data-dir", "LIGHTSPLIT_DATA", "digits", "no connection to"):
         assert word in message
     assert caught.value.__suppress_context__
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 60
 
 
 def test_only_the_files_that_are_absent_are_called_missing(tmp_path):

@@ -227,7 +227,7 @@ class LiveLine:
     def send(self, message):
         self._requests.put(message)
 
-    def receive(self, timeout_seconds=30):
+    def receive(self, timeout_seconds=120):
         answer = self._answers.get(timeout=timeout_seconds)
         if isinstance(answer, Refusal):
             raise error_of(answer)
@@ -245,7 +245,7 @@ class LiveLine:
 
     def close(self):
         self._cancel()
-        self._thread.join(30)
+        self._thread.join(120)
         assert not self._thread.is_alive()
 
     def _cancel(self):

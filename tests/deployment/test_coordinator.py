@@ -60,7 +60,7 @@ def test_the_server_does_not_stay_for_ever(net, alone, enter):
     line.close()
     began = time.monotonic()
     while not coordinator.wait(0.01):
-        assert time.monotonic() - began < 30
+        assert time.monotonic() - began < 120
     assert not coordinator.members[0].is_told
 
 
@@ -73,7 +73,7 @@ def test_a_silent_client_loses_its_turn_and_its_open_step(net, alone, enter):
     began = time.monotonic()
     while coordinator.members[0].peer is not None:
         coordinator.wait(0.01)
-        assert time.monotonic() - began < 30
+        assert time.monotonic() - began < 120
     assert server.open is None
     with pytest.raises(TransportError):
         line.call(net.gradient(0, 0))

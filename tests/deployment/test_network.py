@@ -52,7 +52,7 @@ def test_an_own_model_over_the_network_is_that_model_in_one_process(
         names=net.NAMES,
         watch=watch,
     )
-    assert has_port.wait(30)
+    assert has_port.wait(120)
     key = SealingKey.generate()
     clients = [
         started(
@@ -65,7 +65,7 @@ def test_an_own_model_over_the_network_is_that_model_in_one_process(
         for name, one in zip(net.NAMES, mine, strict=True)
     ]
     for thread in (*clients, server):
-        thread.join(60)
+        thread.join(240)
     pairs = [(ends.server.side, alone.server.side)]
     pairs += [(one.side, side) for one, side in zip(mine, sides, strict=True)]
     for got, expected in pairs:

@@ -1,64 +1,92 @@
 import threading
 import time
-from collections import Counter
 
 import pytest
 
+from lightsplit.deployment import prediction_share as module
 from lightsplit.deployment.prediction_share import PredictionShare
 
-SECONDS = 0.02
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Return a clock that a test sets."""
+    now = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    return now
 
 
-def ask_for(share, clients, seconds):
-    """Let every client ask without a pause; return its number of predictions."""
-    done = Counter()
-    end = time.monotonic() + seconds
-
-    def ask(client):
-        while time.monotonic() < end:
-            with share.turn(client):
-                time.sleep(SECONDS)
-                done[client] += 1
-
-    threads = [threading.Thread(target=ask, args=(one,)) for one in clients]
+def in_threads(work, *arguments):
+    """Call ``work`` with each of the arguments at once, and wait for all."""
+    threads = [threading.Thread(target=work, args=(one,)) for one in arguments]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return done
 
 
 def test_one_prediction_is_computed_at_a_time():
     share, inside, most = PredictionShare(lambda: False), [0], [0]
 
-    def ask():
-        with share.turn(0):
+    def ask(client):
+        with share.turn(client):
             inside[0] += 1
             most[0] = max(most[0], inside[0])
             time.sleep(0.005)
             inside[0] -= 1
 
-    threads = [threading.Thread(target=ask) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(ask, *[0] * 6)
     assert most == [1]
 
 
 def test_predictions_leave_half_of_the_time_to_training():
-    done = ask_for(PredictionShare(lambda: True), range(4), 1.0)
-    assert 3 <= sum(done.values()) <= 0.5 * 1.0 / SECONDS + 4
+    share, busy = PredictionShare(lambda: True), []
+
+    def ask(client):
+        for _ in range(5):
+            with share.turn(client):
+                began = time.monotonic()
+                time.sleep(0.02)
+                busy.append(time.monotonic() - began)
+
+    began = time.monotonic()
+    in_threads(ask, *range(4))
+    seconds = time.monotonic() - began
+    assert len(busy) == 20
+    assert seconds >= 2 * sum(busy) - busy[-1]  # nobody waits for the last pause
 
 
-def test_without_training_there_is_no_pause():
-    done = ask_for(PredictionShare(lambda: False), range(2), 0.5)
-    assert sum(done.values()) > 0.5 * 0.5 / SECONDS
+def test_without_training_there_is_no_pause(clock):
+    share, done = PredictionShare(lambda: False), []
+
+    def ask():
+        for number in range(3):
+            with share.turn(0):
+                clock[0] += 1000
+            done.append(number)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(60)
+    assert done == [0, 1, 2]
 
 
-def test_a_name_with_many_streams_gets_no_more_than_the_others():
-    done = ask_for(PredictionShare(lambda: False), [0, 0, 0, 0, 0, 1], 1.0)
-    assert done[1] >= 0.7 * done[0]
+def test_a_name_with_many_streams_gets_no_more_than_the_others(clock):
+    """Every prediction ends when all other streams are in the queue again."""
+    share, order = PredictionShare(lambda: False), []
+    running = [0, 0, 0, 0, 0, 1]
+
+    def ask(client):
+        for _ in range(3):
+            with share.turn(client):
+                order.append(client)
+                while share._waiting.total() < len(running) - 1:
+                    time.sleep(0.001)
+                clock[0] += 1
+        running.remove(client)
+
+    in_threads(ask, *running)
+    assert order[:6].count(1) == 3
+    assert order[6:] == [0] * 12
 
 
 def test_a_prediction_that_fails_frees_its_turn():

@@ -26,9 +26,11 @@ def test_a_replaced_connection_is_stale_and_its_step_undone(net, alone, enter):
     assert coordinator._run._steps._server.applied == [(0, 0)]
 
 
-def test_a_client_whose_message_is_being_worked_on_is_not_silent(net, alone, enter):
+def test_a_client_whose_message_is_being_worked_on_is_not_silent(
+    net, alone, enter, pass_time
+):
     """However long the server takes, and whoever asks meanwhile."""
-    coordinator = alone(RunPlan(step_timeout_seconds=0.05))
+    coordinator = alone(RunPlan(step_timeout_seconds=60))
     line = enter(coordinator)
     server, answer = (
         coordinator._run._steps._server,
@@ -36,6 +38,7 @@ def test_a_client_whose_message_is_being_worked_on_is_not_silent(net, alone, ent
     )
 
     def slow(request):
+        pass_time(61)
         time.sleep(0.15)
         return answer(request)
 

@@ -96,7 +96,7 @@ def over_lines(net, folder, turn_steps, breaks, **terms):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(240)
     assert not errors
     return ends.server.side.state(), [side.state() for side in sides]
 
@@ -109,6 +109,7 @@ def assert_same(got, expected):
         assert all(torch.equal(mine[name], theirs[name]) for name in mine)
 
 
+@pytest.mark.timeout(900)  # twelve runs
 @settings(
     max_examples=12,
     deadline=None,

@@ -46,7 +46,7 @@ def lightsplit(plug_in):
             env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=600,
             check=False,
         )
         assert done.returncode == 0, done.stderr

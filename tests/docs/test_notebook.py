@@ -17,7 +17,7 @@ def test_the_notebook_trains_on_the_digits(tmp_path):
     pytest.importorskip("ipykernel")
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     client = nbclient.NotebookClient(
-        notebook, timeout=240, resources={"metadata": {"path": str(tmp_path)}}
+        notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}
     )
     client.execute()
     said = "".join(

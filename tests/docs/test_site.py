@@ -37,7 +37,7 @@ def test_the_site_is_built_and_fetches_nothing(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     pages = list(tmp_path.rglob("*.html"))

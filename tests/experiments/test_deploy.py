@@ -58,17 +58,17 @@ class Service:
 
     def __enter__(self):
         self._thread.start()
-        assert self._has_port.wait(60)
+        assert self._has_port.wait(240)
         return self
 
     def __exit__(self, *_exc):
         self.wants_stop = True
-        self._thread.join(60)
+        self._thread.join(240)
         if self.error is not None:
             raise self.error
 
     def wait(self):
-        self._thread.join(60)
+        self._thread.join(240)
         return self.record
 
     @property

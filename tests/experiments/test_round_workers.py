@@ -61,7 +61,6 @@ def finish(experiment, path, workers, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("kind", "workers"),
     [
@@ -81,7 +80,6 @@ def test_any_number_of_workers_gives_the_run_of_one_process(kind, workers, tmp_p
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("heads", ["shared", "private"])
 def test_owners_in_workers_leave_a_round_as_they_do_in_one_process(heads, tmp_path):
     experiment = from_settings({**SMALL, "heads": heads})
@@ -131,7 +129,6 @@ def task():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("error", "raised", "text"),
     [

@@ -2,11 +2,10 @@
 
 import re
 import signal
-import time
 
 import pytest
 from lab.processes import wait_until
-from lab.runs import NAMES
+from lab.runs import NAMES, Network
 
 from lightsplit.transports.sealing import SealingKey
 
@@ -17,9 +16,9 @@ SHORT = {"epochs": 1, "heads": "shared"}
 def start(make_cluster, zygote, certificates, tmp_path):
     """Return what starts a server and clients that have certificates and no key."""
 
-    def call(settings=SHORT):
+    def call(settings=SHORT, port=None):
         cluster = make_cluster(settings, serve=["--certs", certificates])
-        cluster.ports = dict.fromkeys(NAMES, cluster.start_server())
+        cluster.ports = dict.fromkeys(NAMES, port or cluster.start_server())
 
         def join(name):
             command = cluster.join_command(name)
@@ -91,22 +90,22 @@ def test_a_client_that_is_killed_while_the_others_wait_comes_back(start):
         assert process.wait() == 0, process.text
 
 
-def test_a_client_that_is_killed_after_its_offer_is_not_locked_out(start):
+def test_a_client_that_is_killed_after_its_offer_is_not_locked_out(
+    start, certificates, tmp_path
+):
     """The others answer its first offer, so its second one must be the same."""
-    cluster = start()
-    alice = cluster.join("alice")
-    wait_until(lambda: list(cluster.folder.glob("alice/run-*.offer")), "her offer")
-    time.sleep(0.5)  # it is at the server by now
-    alice.signal(signal.SIGKILL)
-    alice.wait()
-    others = [cluster.join(name) for name in ("bob", "carol")]
-    for name in ("bob", "carol"):
-        wait_until(
-            lambda one=name: list(cluster.folder.glob(f"{one}/run-*.offer")), "offers"
-        )
-    time.sleep(0.5)
-    for process in (cluster.join("alice"), *others, cluster.server):
-        assert process.wait() == 0, process.text
+    with Network(tmp_path, tls=certificates, **SHORT) as network:
+        cluster = start(port=network.port)
+        offers = network.coordinator._control.keys._rounds[0]
+        alice = cluster.join("alice")
+        wait_until(lambda: len(offers) == 1, "her offer")
+        alice.signal(signal.SIGKILL)
+        alice.wait()
+        others = [cluster.join(name) for name in ("bob", "carol")]
+        wait_until(lambda: len(offers) == 3, "the offers of the others")
+        for process in (cluster.join("alice"), *others):
+            assert process.wait() == 0, process.text
+        network.finish()
     assert not list(cluster.folder.glob("*/run-*.offer"))
 
 

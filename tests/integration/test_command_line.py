@@ -8,10 +8,10 @@ import sys
 import threading
 
 import pytest
-from lab.faults import left_behind
+from lab.faults import Halts, left_behind
 from lab.processes import options, wait_until
 from lab.proxy import Frames, Proxy
-from lab.runs import NAMES, assert_same_weights, reference
+from lab.runs import NAMES, PATIENCE_SECONDS, assert_same_weights, reference
 
 
 @pytest.fixture
@@ -40,12 +40,12 @@ def test_a_server_and_three_clients_over_mutual_tls_are_the_run_in_one_process(
     make_cluster, interpreter, certificates
 ):
     certs = ["--certs", certificates]
-    cluster = make_cluster({}, serve=certs, join=[*certs, "--give-up-seconds", 200])
+    cluster = make_cluster({}, serve=certs, join=[*certs, "--give-up-seconds", 300])
     cluster.ports = dict.fromkeys(NAMES, cluster.start_server())
     for name in ("alice", "bob"):
         cluster.start_client(name)
     carol = interpreter(*cluster.join_command("carol"))
-    assert carol.wait(200) == 0, (cluster.folder / "carol.log").read_text()
+    assert carol.wait(PATIENCE_SECONDS) == 0, (cluster.folder / "carol.log").read_text()
     assert [cluster.clients[name].wait() for name in ("alice", "bob")] == [0, 0]
     assert cluster.server.wait() == 0, cluster.server.text
     assert_same_weights(left_behind(cluster), reference())
@@ -69,14 +69,13 @@ def started(make_cluster):
     """Return what starts a server and clients; the line follows a server that moves."""
     with contextlib.ExitStack() as stack:
 
-        def start(settings, serve=(), names=NAMES):
+        def start(settings, watcher, serve=(), names=NAMES):
             cluster = make_cluster(
-                settings, serve=serve, join=("--give-up-seconds", 60)
+                settings, serve=serve, join=("--give-up-seconds", 300)
             )
-            answer = FirstAnswer()
-            proxy = stack.enter_context(Proxy(cluster.start_server(), answer.look))
+            proxy = stack.enter_context(Proxy(cluster.start_server(), watcher.look))
             cluster.ports = dict.fromkeys(NAMES, proxy.port)
-            cluster.proxy, cluster.first_answer = proxy, answer.came
+            cluster.proxy = proxy
             for name in names:
                 cluster.start_client(name)
             return cluster
@@ -108,10 +107,11 @@ def checkpoint_after(cluster, step):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_server_asked_to_stop_saves_and_can_be_resumed(number, started):
-    settings = {"epochs": 8}
-    cluster = started(settings, serve=["--checkpoint-every", 4])
-    checkpoint_after(cluster, 8)
-    cluster.server.signal(number)
+    settings, halts = {"epochs": 20}, Halts(14)
+    cluster = started(settings, halts, serve=["--checkpoint-every", 4])
+    with halts.next():
+        checkpoint_after(cluster, 8)
+        cluster.server.signal(number)
     assert cluster.server.wait() == 128 + number
     assert f"--resume {cluster.folder / 'server'}" in cluster.server.text
     assert not (cluster.folder / "server" / "record.json").exists()
@@ -121,12 +121,13 @@ def test_a_server_asked_to_stop_saves_and_can_be_resumed(number, started):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_client_that_leaves_by_a_signal_can_come_back(number, started):
-    settings = {"epochs": 6, "heads": "private"}
-    cluster = started(settings, serve=["--checkpoint-every", 1])
+    settings, halts = {"epochs": 6, "heads": "private"}, Halts(4, 20, 36)
+    cluster = started(settings, halts, serve=["--checkpoint-every", 1])
     for at, name in enumerate(NAMES):
-        checkpoint_after(cluster, 5 * at + 2)
-        cluster.clients[name].signal(number)
-        assert cluster.clients[name].wait() == 128 + number
+        with halts.next():
+            checkpoint_after(cluster, 5 * at + 2)
+            cluster.clients[name].signal(number)
+            assert cluster.clients[name].wait() == 128 + number
         assert "start the same command again" in cluster.clients[name].text
         cluster.start_client(name)
     assert_ends_like_one_process(cluster, **settings)
@@ -134,8 +135,9 @@ def test_a_client_that_leaves_by_a_signal_can_come_back(number, started):
 
 @pytest.mark.parametrize("first", ["alice", "carol"])
 def test_a_server_killed_before_its_first_checkpoint_starts_over(first, started):
-    cluster = started({}, names=[first])
-    assert cluster.first_answer.wait(60)
+    answer = FirstAnswer()
+    cluster = started({}, answer, names=[first])
+    assert answer.came.wait(PATIENCE_SECONDS)
     cluster.server.signal(signal.SIGKILL)
     cluster.server.wait()
     assert not (cluster.folder / "server" / "checkpoint").exists()
@@ -146,7 +148,7 @@ def test_a_server_killed_before_its_first_checkpoint_starts_over(first, started)
 
 
 def test_a_finished_run_can_be_served_for_predictions(started, zygote):
-    cluster = started({})
+    cluster = started({}, FirstAnswer())
     assert_ends_like_one_process(cluster)
     restart_server(cluster)
     done = zygote.start(

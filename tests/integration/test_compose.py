@@ -8,13 +8,13 @@ import json
 import os
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from lab.ports import free_port
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "two_machines"
 
@@ -62,9 +62,7 @@ def start(service, place, port):
 @pytest.mark.slow
 def test_the_services_of_the_example_finish_their_run(example, tmp_path):
     services = yaml.safe_load((example / "compose.yaml").read_text())["services"]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     started = {}
     try:
         for name, service in services.items():
@@ -73,7 +71,7 @@ def test_the_services_of_the_example_finish_their_run(example, tmp_path):
             place = tmp_path / "containers" / name
             mount(service, example, place)
             started[name] = start(service, place, port)
-        said = {name: one.communicate(timeout=240)[0] for name, one in started.items()}
+        said = {name: one.communicate(timeout=400)[0] for name, one in started.items()}
     finally:
         for process in started.values():
             process.kill()

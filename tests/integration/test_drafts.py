@@ -16,14 +16,14 @@ from lab.faults import left_behind
 from lab.processes import wait_until
 from lab.runs import NAMES, PATIENCE_SECONDS, assert_same_weights, reference
 
-LONG = {"epochs": 8, "heads": "private"}  # 48 turns of one step
+LONG = {"epochs": 20, "heads": "private"}  # 120 turns of one step
 TRIES = 200
 
 
 @pytest.fixture
 def cluster(make_cluster):
     return make_cluster(
-        LONG, serve=["--checkpoint-every", 1], join=["--give-up-seconds", 60]
+        LONG, serve=["--checkpoint-every", 1], join=["--give-up-seconds", 300]
     )
 
 
@@ -125,7 +125,7 @@ def strace(tmp_path):
 
 def calls(watcher, log):
     """Return in order what was synced, and (old, new) of what was renamed."""
-    watcher.wait(60)
+    watcher.wait(PATIENCE_SECONDS)
     text = log.read_text()
     assert " = -1 " not in text
     found = CALLS.finditer(text)

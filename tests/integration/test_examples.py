@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from lab.walks import free_port
+from lab.ports import free_port
 
 from lightsplit.data.folder import data_folder
 

@@ -7,8 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from lab.faults import left_behind
+from lab.faults import Halts, left_behind
 from lab.processes import wait_until
+from lab.proxy import Proxy
 from lab.runs import NAMES, assert_same_weights, reference
 
 LONG = {"epochs": 12}  # 72 turns of one step
@@ -19,14 +20,14 @@ def cluster(make_cluster):
     made = make_cluster(
         LONG,
         serve=["--checkpoint-every", 3, "--step-timeout-seconds", 5],
-        join=["--give-up-seconds", 60],
+        join=["--give-up-seconds", 300],
     )
     yield made
     put_the_folder_back(made)
 
 
-def start(cluster):
-    cluster.ports = dict.fromkeys(NAMES, cluster.start_server())
+def start_clients(cluster, port):
+    cluster.ports = dict.fromkeys(NAMES, port)
     for name in NAMES:
         cluster.start_client(name)
 
@@ -99,10 +100,13 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_run_and_loses_nothing(
     cluster, obstacle
 ):
     hinder, text = OBSTACLES[obstacle]
-    start(cluster)
-    wait_until(lambda: newest(cluster) >= 3, "a checkpoint")
-    hinder(cluster)
-    assert cluster.server.wait(120) == 1, cluster.server.text
+    halts = Halts(10)
+    with Proxy(cluster.start_server(), halts.look) as line:
+        start_clients(cluster, line.port)
+        with halts.next():
+            wait_until(lambda: newest(cluster) >= 3, "a checkpoint")
+            hinder(cluster)
+        assert cluster.server.wait() == 1, cluster.server.text
     said = cluster.server.text
     assert text in said
     assert said.count("error:") == 1
@@ -114,17 +118,19 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_run_and_loses_nothing(
         cluster.clients[name].signal(signal.SIGKILL)
         cluster.clients[name].wait()
     put_the_folder_back(cluster)
-    start(cluster)
+    start_clients(cluster, cluster.start_server())
     assert [cluster.clients[name].wait() for name in NAMES] == [0, 0, 0]
     assert cluster.server.wait() == 0, cluster.server.text
     assert_same_weights(left_behind(cluster), reference(**LONG))
 
 
 def test_a_stalled_client_does_not_keep_the_server_from_stopping(cluster):
-    start(cluster)
-    wait_until(lambda: newest(cluster) >= 3, "a checkpoint")
-    for name in NAMES:
-        os.kill(cluster.clients[name].pid, signal.SIGSTOP)
-    cluster.server.signal(signal.SIGTERM)
-    assert cluster.server.wait(60) == 128 + signal.SIGTERM, cluster.server.text
+    halts = Halts(10)
+    with Proxy(cluster.start_server(), halts.look) as line:
+        start_clients(cluster, line.port)
+        with halts.next():
+            for name in NAMES:
+                cluster.clients[name].signal(signal.SIGSTOP)
+        cluster.server.signal(signal.SIGTERM)
+        assert cluster.server.wait() == 128 + signal.SIGTERM, cluster.server.text
     assert "resume with" in cluster.server.text

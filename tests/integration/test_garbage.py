@@ -7,8 +7,9 @@ import socket
 from pathlib import Path
 
 import torch
-from lab.faults import left_behind
+from lab.faults import Halts, left_behind
 from lab.lines import long_side, streams
+from lab.proxy import Proxy
 from lab.runs import NAMES, assert_same_weights, build_job, reference
 
 from lightsplit.codecs import Code
@@ -79,7 +80,7 @@ def throw(port, contract, seed):
 def test_garbage_is_refused_within_bounds_and_the_honest_run_continues(make_cluster):
     settings = {"epochs": 6}
     contract = build_job(**settings).contract
-    cluster = make_cluster(settings, join=["--give-up-seconds", 30])
+    cluster = make_cluster(settings, join=["--give-up-seconds", 300])
     port = cluster.start_server()
     cluster.ports = dict.fromkeys(NAMES, port)
     for name in ("alice", "bob"):
@@ -87,9 +88,15 @@ def test_garbage_is_refused_within_bounds_and_the_honest_run_continues(make_clus
     throw(port, contract, seed=0)  # lets gRPC take what it takes once
     before = resident_bytes(cluster.server.pid)
     codes = throw(port, contract, seed=1)
-    cluster.start_client("carol")
-    codes |= throw(port, contract, seed=2)  # while the run is on
-    peak = resident_bytes(cluster.server.pid, "VmHWM")
+    halts = Halts(10)  # of her codes
+    with Proxy(port, halts.look) as line:
+        cluster.ports["carol"] = line.port
+        cluster.start_client("carol")
+        codes |= throw(port, contract, seed=2)  # while the run is on
+        peak = resident_bytes(cluster.server.pid, "VmHWM")
+        with halts.next():
+            assert cluster.server.code is None
+        assert cluster.clients["carol"].wait() == 0
     assert [cluster.clients[name].wait() for name in NAMES] == [0, 0, 0]
     assert cluster.server.wait() == 0, cluster.server.text
     assert_same_weights(left_behind(cluster), reference(**settings))

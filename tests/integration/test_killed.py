@@ -21,7 +21,7 @@ def long_cluster(make_cluster):
         return make_cluster(
             {**LONG, "heads": heads, **more},
             serve=["--checkpoint-every", 3],
-            join=["--give-up-seconds", 60],
+            join=["--give-up-seconds", 300],
         )
 
     return make

@@ -4,18 +4,22 @@ import json
 import signal
 
 import pytest
-from lab.faults import left_behind
+from lab.faults import Halts, left_behind
 from lab.processes import wait_until
 from lab.proxy import Proxy
 from lab.runs import NAMES, assert_same_weights, reference
 
 SHORT = {"epochs": 1}
-SOON_SECONDS = 50  # less than the step timeout, for which a server waits at the end
+SOON_SECONDS = 250  # less than the step timeout, for which a server waits at the end
 
 
 @pytest.fixture
 def cluster(make_cluster):
-    made = make_cluster(SHORT, join=["--give-up-seconds", 600])
+    made = make_cluster(
+        SHORT,
+        serve=["--step-timeout-seconds", 600],
+        join=["--give-up-seconds", 600],
+    )
     made.ports = dict.fromkeys(NAMES, made.start_server())
     return made
 
@@ -68,16 +72,14 @@ def test_a_server_whose_clients_have_left_writes_its_record_and_ends(cluster):
 
 
 def test_a_server_waits_for_the_one_client_that_has_not_heard_of_the_end(cluster):
-    with Proxy(cluster.ports["alice"]) as line:
-        cluster.ports["alice"] = line.port
+    port, halts = cluster.ports["alice"], Halts(2)
+    with Proxy(port) as line, Proxy(port, halts.look) as line_of_bob:
+        cluster.ports |= {"alice": line.port, "bob": line_of_bob.port}
         for name in NAMES:
             cluster.start_client(name)
-        log = cluster.folder / "bob" / "turns.jsonl"  # his last turn follows hers
-        wait_until(
-            lambda: log.exists() and log.read_text().count("granted") == 2, "his turn"
-        )
-        cluster.clients["alice"].signal(signal.SIGSTOP)
-        line.cut()  # before the end is on its way to her
+        with halts.next():  # in his last turn, which follows hers
+            cluster.clients["alice"].signal(signal.SIGSTOP)
+            line.cut()  # before the end is on its way to her
         kill_when_told(cluster, ["bob", "carol"])
         line.upstream_port = cluster.start_server()
         wait_until(lambda: "alice may come" in cluster.server.text, "its word")

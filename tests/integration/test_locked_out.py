@@ -25,7 +25,7 @@ def test_silent_streams_lock_nobody_out(certificates, tmp_path):
     folder = CertificateFolder(certificates)
     if not folder.client("stranger").exists():
         folder.make_client("stranger")
-    plan = {"step_timeout_seconds": 60.0}
+    plan = {"step_timeout_seconds": 600.0}
     began = time.monotonic()
     with (
         Network(tmp_path, tls=certificates, plan=plan, epochs=1) as network,
@@ -42,7 +42,7 @@ def test_silent_streams_lock_nobody_out(certificates, tmp_path):
         network.join("carol")  # her own silent streams give way
         got = network.finish()
     assert_same_weights(got, reference(epochs=1))
-    assert time.monotonic() - began < 45
+    assert time.monotonic() - began < 300  # half of the step timeout
 
 
 def test_silent_streams_that_come_again_do_not_lock_their_own_name_out(
@@ -111,7 +111,7 @@ def few_descriptors(zygote):
 @pytest.mark.usefixtures("few_descriptors")
 def test_idle_connections_leave_descriptors_and_room_for_the_run(make_cluster):
     cluster = make_cluster(
-        {}, serve=["--checkpoint-every", 1], join=["--give-up-seconds", 40]
+        {}, serve=["--checkpoint-every", 1], join=["--give-up-seconds", 300]
     )
     port = cluster.start_server()
     cluster.ports = dict.fromkeys(NAMES, port)

@@ -1,7 +1,6 @@
 """A server that lies: the client ends with one sentence and loses nothing."""
 
 import contextlib
-import time
 
 import pytest
 import torch
@@ -114,7 +113,7 @@ def test_a_lie_is_one_sentence_and_nothing_is_lost(lie, make_cluster):
     with listening(Liar(lies)) as port:
         cluster.ports = {"alice": port}
         client = cluster.start_client("alice")
-        assert client.wait(30) == 1, client.text
+        assert client.wait() == 1, client.text
     assert text in " ".join(client.text.split())
     assert client.text.count("error:") == 1
     assert "Traceback" not in client.text
@@ -128,8 +127,6 @@ def test_a_server_that_breaks_every_line_is_not_asked_without_a_pause(make_clust
     liar = Liar({CodeMessage: lambda _m: None})  # the end of the stream
     with listening(liar) as port:
         cluster.ports = {"alice": port}
-        began = time.monotonic()
         client = cluster.start_client("alice")
-        assert client.wait(40) == 1, client.text
-    assert time.monotonic() - began < 30
+        assert client.wait() == 1, client.text
     assert 2 <= liar.welcomed <= 10

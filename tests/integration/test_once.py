@@ -85,7 +85,7 @@ def _samples_sent(recorder):
 def test_kills_of_both_ends_in_every_phase_change_nothing(heads, make_cluster):
     settings = {"codec": "lightsplit-b", "heads": heads, **ONCE}
     cluster = make_cluster(
-        settings, serve=["--checkpoint-every", 3], join=["--give-up-seconds", 60]
+        settings, serve=["--checkpoint-every", 3], join=["--give-up-seconds", 300]
     )
     train_under_kills(
         cluster, in_turn("server", None), count=10, seed=heads, longest_gap=16

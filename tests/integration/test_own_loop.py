@@ -2,7 +2,6 @@
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from lab.ports import free_port
 from safetensors.torch import load_file
 
 pytestmark = pytest.mark.slow
@@ -23,9 +23,7 @@ class Lab:
     def __init__(self, folder):
         self.folder = folder
         folder.mkdir()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        self.address = f"127.0.0.1:{free_port()}"
         self.started = []
 
     def start(self, role, *more):
@@ -37,7 +35,17 @@ class Lab:
     def owner(self, name="alice", steps=STEPS):
         return self.start("owner", name, steps)
 
-    def wait_for(self, step, name="alice", seconds=120):
+    def limit(self, step, name="alice"):
+        """Let an owner make so many steps; None lets it go on to its end."""
+        file = self.folder / f"{name}.limit"
+        if step is None:
+            file.unlink()
+            return
+        draft = file.with_suffix(".tmp")
+        draft.write_text(str(step))
+        draft.replace(file)
+
+    def wait_for(self, step, name="alice", seconds=240):
         """Wait until an owner has made so many steps."""
         deadline = time.monotonic() + seconds
         file = self.folder / f"{name}.step"
@@ -69,7 +77,7 @@ def make_lab(tmp_path):
 
 
 def finish(process):
-    assert process.wait(120) == 0, process.stderr.read().decode()
+    assert process.wait(300) == 0, process.stderr.read().decode()
 
 
 def stop(server):
@@ -112,12 +120,13 @@ def test_a_server_that_is_killed_loses_nothing_and_applies_nothing_twice(
     make_lab, undisturbed
 ):
     lab = make_lab("server")
-    (lab.folder / "slow").touch()
+    lab.limit(6)
     server, owner = lab.start("server"), lab.owner()
-    for step in (4, 12):  # before the first save, and between two
+    for step, limit in ((4, 13), (12, None)):  # before the first save, between two
         lab.wait_for(step)
         server.kill()
         server.wait()
+        lab.limit(limit)
         server = lab.start("server")
     finish(owner)
     stop(server)
@@ -126,11 +135,12 @@ def test_a_server_that_is_killed_loses_nothing_and_applies_nothing_twice(
 
 def test_an_owner_that_is_killed_goes_on_from_its_own_checkpoint(make_lab, undisturbed):
     lab = make_lab("owner")
-    (lab.folder / "slow").touch()
+    lab.limit(14)
     server, owner = lab.start("server"), lab.owner()
     lab.wait_for(13)  # its checkpoint is of step 10
     owner.kill()
     owner.wait()
+    lab.limit(None)
     finish(lab.owner())
     stop(server)
     assert_same(result(lab), undisturbed)
@@ -138,12 +148,13 @@ def test_an_owner_that_is_killed_goes_on_from_its_own_checkpoint(make_lab, undis
 
 def test_both_killed_at_once_meet_again_at_the_owners_checkpoint(make_lab, undisturbed):
     lab = make_lab("both")
-    (lab.folder / "slow").touch()
+    lab.limit(9)
     server, owner = lab.start("server"), lab.owner()
     lab.wait_for(8)
     for process in (server, owner):
         process.kill()
         process.wait()
+    lab.limit(None)
     server = lab.start("server")
     finish(lab.owner())
     stop(server)
@@ -152,12 +163,13 @@ def test_both_killed_at_once_meet_again_at_the_owners_checkpoint(make_lab, undis
 
 def test_of_two_owners_one_is_killed_and_every_update_counts_once(make_lab):
     lab = make_lab("two")
-    (lab.folder / "slow").touch()
+    lab.limit(14)
     server = lab.start("server")
     alice, bob = lab.owner("alice"), lab.owner("bob", 30)
     lab.wait_for(13)
     alice.kill()
     alice.wait()
+    lab.limit(None)
     alice = lab.owner("alice")
     finish(alice)
     finish(bob)

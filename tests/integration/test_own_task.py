@@ -181,7 +181,7 @@ def test_a_task_of_an_installed_module(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=400,
     )
     assert done.returncode == 0, done.stderr
     assert record_of(tmp_path / "run")["labels"]["task"] == "my_task:classes"

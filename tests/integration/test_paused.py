@@ -6,7 +6,7 @@ import threading
 import pytest
 from lab.faults import Moments, lines, wait_until_away
 from lab.processes import wait_until
-from lab.runs import NAMES, Network, assert_same_state, reference
+from lab.runs import NAMES, PATIENCE_SECONDS, Network, assert_same_state, reference
 from safetensors.torch import load_file
 
 SHORT = {"step_timeout_seconds": 1.5}
@@ -35,7 +35,7 @@ def run_with_pause(network, cluster, choose, seed):
     with lines(cluster, moments, network.port):
         for name in NAMES:
             cluster.start_client(name)
-        assert pause.happened.wait(60)
+        assert pause.happened.wait(PATIENCE_SECONDS)
         wait_until_away(network.coordinator, pause.name)
         turns = network.coordinator.progress.turns
         cluster.clients[pause.name].signal(signal.SIGCONT)
@@ -48,7 +48,7 @@ def run_with_pause(network, cluster, choose, seed):
 @pytest.mark.parametrize("who", ["client in turn", "waiting client"])
 def test_a_paused_client_is_cut_off_and_comes_back(who, heads, make_cluster, tmp_path):
     settings = {"heads": heads, "epochs": 3}
-    cluster = make_cluster(settings, join=["--give-up-seconds", 30])
+    cluster = make_cluster(settings, join=["--give-up-seconds", 300])
     after = {name: NAMES[(i + 1) % 3] for i, name in enumerate(NAMES)}
     choose = (lambda name: name) if who == "client in turn" else after.get
     with Network(tmp_path, plan=SHORT, **settings) as network:

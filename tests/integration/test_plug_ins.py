@@ -81,7 +81,7 @@ class Home:
             capture_output=True,
             text=True,
             check=False,
-            timeout=200,
+            timeout=400,
         )
 
 

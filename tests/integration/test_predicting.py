@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from lab.faults import Halts
 from lab.lines import Caller
 from lab.processes import wait_until
 from lab.proxy import Proxy
@@ -129,20 +130,25 @@ def test_an_open_step_is_not_touched_by_a_prediction(tmp_path):
 
 
 def test_predictions_all_through_a_run_do_not_change_it(tmp_path):
-    job, count = build_job(), 0
-    with Network(tmp_path, epochs=4) as network:
-        network.join_all()
+    job, halts = build_job(), Halts(10)  # of Carol: her last epoch
+    with (
+        Network(tmp_path, epochs=4) as network,
+        Proxy(network.port, halts.look) as line,
+    ):
+        for name in NAMES:
+            network.join(name, port=line.port if name == "carol" else None)
         client, inputs = client_of(job, 1)
         endpoint = network.endpoint("bob")
         wait_until(lambda: network.coordinator.progress.turns, "the first turn")
         with predicting(
             client, network.contract, endpoint, name="bob", key=network.key
         ):
-            while not network.coordinator.is_over:
+            while not halts.is_held:
                 client.predict(inputs)
-                count += 1
+            client.predict(inputs)
+        with halts.next():
+            assert not network.coordinator.is_over
         got = network.finish()
-    assert count
     assert_same_weights(got, reference(epochs=4))
     assert got.bytes == reference(epochs=4).bytes
 

@@ -1,12 +1,12 @@
 """Owners who record what they send audit it with their own files as the truth."""
 
 import json
-import socket
 import stat
 import sys
 from pathlib import Path
 
 import pytest
+from lab.ports import free_port
 from safetensors.torch import load_file
 
 from lightsplit.experiments import read_experiment
@@ -50,10 +50,7 @@ def start(tmp_path):
 
 def common(clients):
     """Return settings that both ends need, with a free port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    address = ("--address", f"127.0.0.1:{port}")
+    address = ("--address", f"127.0.0.1:{free_port()}")
     return ("--task", TASK, "--clients", clients, *address, *SMALL)
 
 
@@ -75,7 +72,7 @@ def train_two_owners(files, start, tmp_path):
         files.write_table(tmp_path / name, seed=seed)
         processes[name] = start(name, "join", *words, *mine(tmp_path, name))
     for name, process in processes.items():
-        assert process.wait(240) == 0, (tmp_path / f"{name}.out").read_text()
+        assert process.wait(300) == 0, (tmp_path / f"{name}.out").read_text()
     return tmp_path / "state-alice"
 
 
@@ -168,7 +165,7 @@ def test_a_full_disk_stops_the_owner_and_loses_nothing(files, start, run, tmp_pa
     assert "sent.tape: No space left on device" in " ".join(text.split())
     recording.unlink()
     run("join", *words, *mine(tmp_path, "alice"))
-    assert server.wait(240) == 0
+    assert server.wait(300) == 0
     assert json.loads((tmp_path / "run" / "record.json").read_text())["steps"] == 24
 
 

@@ -30,7 +30,7 @@ from lightsplit.transports.grpc_client import Connection
 
 @pytest.fixture
 def network(tmp_path):
-    with Network(tmp_path, plan={"step_timeout_seconds": 5.0}) as network:
+    with Network(tmp_path) as network:
         yield network
 
 
@@ -264,10 +264,11 @@ def test_plain_text_does_not_get_in_where_tls_is_spoken(secure):
 # Connections.
 
 
-def test_one_connection_more_than_allowed_is_busy_and_idle_ones_are_cut(tmp_path):
-    plan = {"step_timeout_seconds": 2.0}
+def test_one_connection_more_than_allowed_is_busy_and_idle_ones_are_cut(
+    tmp_path, pass_time
+):
     limit = most_streams(len(NAMES))
-    with Network(tmp_path, plan=plan) as network, contextlib.ExitStack() as stack:
+    with Network(tmp_path) as network, contextlib.ExitStack() as stack:
         for _ in range(limit):
             stack.enter_context(Caller(network))  # that says nothing
         idle = network.coordinator._idle
@@ -275,4 +276,5 @@ def test_one_connection_more_than_allowed_is_busy_and_idle_ones_are_cut(tmp_path
         with Caller(network) as one_more, pytest.raises(TransportError) as caught:
             one_more.hello()
         assert caught.value.code == "busy"
+        pass_time(60)
         finish_honestly(network)

@@ -98,7 +98,7 @@ def test_an_older_connection_that_waits_is_told_that_it_was_replaced(tmp_path):
         waiting.start()
         wait_until(lambda: network.coordinator.members[2].batches, "Ready")
         network.join_all()
-        waiting.join(60)
+        waiting.join(240)
         got = network.finish()
     assert "a newer connection under the name 'carol' took over" in str(told[0])
     assert isinstance(told[0], RemoteError)  # so it does not come back

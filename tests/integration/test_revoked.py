@@ -65,7 +65,7 @@ def test_a_revoked_client_is_put_out_and_kept_out(cluster, authority, tmp_path, 
 
 def test_a_renewed_certificate_is_used_without_a_restart(cluster, authority, tmp_path):
     def shown():
-        pem = ssl.get_server_certificate(("127.0.0.1", cluster.port), timeout=30)
+        pem = ssl.get_server_certificate(("127.0.0.1", cluster.port), timeout=120)
         return x509.load_pem_x509_certificate(pem.encode()).serial_number
 
     before = shown()

@@ -4,7 +4,9 @@ import json
 import shutil
 import signal
 
+from lab.faults import Halts
 from lab.processes import wait_until
+from lab.proxy import Proxy
 from lab.runs import NAMES
 
 LONG = {"epochs": 8, "heads": "private"}
@@ -23,19 +25,22 @@ def turns_done(cluster, name):
 
 def run_until_restored(cluster):
     """Let the run go on, then put the server back to its first checkpoint."""
-    port = cluster.start_server()
-    cluster.ports = dict.fromkeys(NAMES, port)
-    for name in NAMES:
-        cluster.start_client(name)
     kept = cluster.folder / "older"
     checkpoint = cluster.folder / "server" / "checkpoint"
-    wait_until(lambda: turns_done(cluster, "alice") > 0, "the first turn")
-    shutil.copytree(checkpoint, kept)
-    wait_until(lambda: turns_done(cluster, "alice") > 4, "the fifth turn")
-    for process in cluster.processes.values():
-        process.signal(signal.SIGKILL)
-    for process in cluster.processes.values():
-        process.wait()
+    halts = Halts(4, 30)  # in Alice's second turn, and after her fifth
+    with Proxy(cluster.start_server(), halts.look) as line:
+        cluster.ports = dict.fromkeys(NAMES, line.port)
+        for name in NAMES:
+            cluster.start_client(name)
+        with halts.next():
+            wait_until(lambda: turns_done(cluster, "alice") > 0, "the first turn")
+            shutil.copytree(checkpoint, kept)
+        with halts.next():
+            wait_until(lambda: turns_done(cluster, "alice") > 4, "the fifth turn")
+            for process in cluster.processes.values():
+                process.signal(signal.SIGKILL)
+            for process in cluster.processes.values():
+                process.wait()
     shutil.rmtree(checkpoint)
     shutil.copytree(kept, checkpoint)
     return cluster.start_server()

@@ -32,7 +32,7 @@ def test_rounds_over_a_network_are_those_in_one_process(settings, make_cluster):
     for name in NAMES:
         cluster.start_client(name)
     for process in list(cluster.processes.values()):
-        assert process.wait(240) == 0, process.text
+        assert process.wait() == 0, process.text
     assert_same_weights(left_behind(cluster), reference(**settings))
 
 
@@ -46,7 +46,7 @@ def test_owners_who_are_drawn_over_a_network_are_those_in_one_process(
     for name in NAMES:
         cluster.start_client(name)
     for process in list(cluster.processes.values()):
-        assert process.wait(240) == 0, process.text
+        assert process.wait() == 0, process.text
     job = build_job(**settings)
     list(job.trainer.run())
     file = cluster.folder / "server" / "participation.jsonl"
@@ -68,7 +68,7 @@ def test_kills_of_server_and_owners_in_a_round_lose_nothing_and_repeat_nothing(
     cluster = make_cluster(
         settings,
         serve=["--checkpoint-every", 9],
-        join=["--give-up-seconds", 60],
+        join=["--give-up-seconds", 300],
     )
     train_under_kills(
         cluster, in_turn("server", None, None), count=KILLS, seed=heads, longest_gap=20
@@ -83,11 +83,11 @@ def test_kills_of_server_and_owners_in_a_round_lose_nothing_and_repeat_nothing(
 def test_a_run_with_owners_who_come_and_go_is_repeated_from_its_participation(
     heads, make_cluster
 ):
-    settings = {**PARALLEL, "heads": heads, "epochs": 30}
+    settings = {**PARALLEL, "heads": heads, "epochs": 40}
     cluster = make_cluster(
         settings,
-        serve=["--min-clients", 1, "--round-timeout", 0.3],
-        join=["--give-up-seconds", 60],
+        serve=["--min-clients", 1, "--round-timeout", 3],
+        join=["--give-up-seconds", 300],
     )
     file = cluster.folder / "server" / "participation.jsonl"
 
@@ -108,7 +108,7 @@ def test_a_run_with_owners_who_come_and_go_is_repeated_from_its_participation(
     wait_until(lines_from(done + 2), "rounds without bob")
     cluster.start_client("bob")
     for process in list(cluster.processes.values()):
-        assert process.wait(120) in (0, -signal.SIGKILL), process.text
+        assert process.wait() in (0, -signal.SIGKILL), process.text
     told = read_participation(file, 3)
     assert {len(one.codes) for one in told} > {2}
     job = build(from_settings_of(settings), participation=told)

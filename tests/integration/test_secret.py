@@ -222,7 +222,7 @@ def test_killed_with_random_secrets_is_uninterrupted_with_the_same(
     options = {
         "settings": settings,
         "serve": ["--checkpoint-every", 3],
-        "join": ["--give-up-seconds", 60],
+        "join": ["--give-up-seconds", 300],
     }
     folders = [tmp_path / "killed", tmp_path / "whole"]
     for folder in folders:

@@ -34,7 +34,7 @@ def test_splitfed_over_a_network_is_that_in_one_process(settings, make_cluster):
     for name in NAMES:
         cluster.start_client(name)
     for process in list(cluster.processes.values()):
-        assert process.wait(240) == 0, process.text
+        assert process.wait() == 0, process.text
     assert_same_weights(left_behind(cluster), reference(**settings))
 
 
@@ -44,7 +44,7 @@ def test_kills_lose_nothing_and_repeat_nothing(rounds, make_cluster):
     cluster = make_cluster(
         settings,
         serve=["--checkpoint-every", 9],
-        join=["--give-up-seconds", 60],
+        join=["--give-up-seconds", 300],
     )
     train_under_kills(
         cluster, in_turn("server", None, None), count=4, seed=rounds, longest_gap=20
@@ -56,11 +56,11 @@ def test_kills_lose_nothing_and_repeat_nothing(rounds, make_cluster):
 def test_a_run_with_owners_who_come_and_go_is_repeated_from_its_participation(
     rounds, make_cluster
 ):
-    settings = whole(rounds, epochs=30)
+    settings = whole(rounds, epochs=40)
     cluster = make_cluster(
         settings,
-        serve=["--min-clients", 1, "--round-timeout", 1.5],
-        join=["--give-up-seconds", 60],
+        serve=["--min-clients", 1, "--round-timeout", 4],
+        join=["--give-up-seconds", 300],
     )
     file = cluster.folder / "server" / "participation.jsonl"
 
@@ -81,7 +81,7 @@ def test_a_run_with_owners_who_come_and_go_is_repeated_from_its_participation(
     wait_until(lambda: len(told()) >= done + 2, "rounds without bob")
     cluster.start_client("bob")
     for process in list(cluster.processes.values()):
-        assert process.wait(120) in (0, -signal.SIGKILL), process.text
+        assert process.wait() in (0, -signal.SIGKILL), process.text
     attended = read_participation(file, 3)
     assert {len(one.codes) for one in attended} > {2}
     assert json.loads(told()[-1])["round"] == len(attended) - 1

@@ -26,7 +26,7 @@ def port_in(process):
 
 def metric(port, name):
     url = f"http://127.0.0.1:{port}/metrics"
-    with urllib.request.urlopen(url, timeout=30) as reply:
+    with urllib.request.urlopen(url, timeout=120) as reply:
         found = re.search(rf"^{re.escape(name)} (\S+)$", reply.read().decode(), re.M)
     return float(found[1]) if found else 0.0
 
@@ -66,7 +66,7 @@ def test_a_browser_draws_the_run(live, tmp_path):
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=400,
     )
     page = drawn.stdout
     assert "CONSOLE" not in drawn.stderr, drawn.stderr  # errors, refused resources

@@ -25,7 +25,7 @@ def hold_the_turn(network, say):
     ids=["evaluation without end", "the same message again and again"],
 )
 def test_messages_do_not_prolong_a_turn(say, tmp_path):
-    plan = {"step_timeout_seconds": 20.0, "turn_timeout_seconds": 6.0}
+    plan = {"step_timeout_seconds": 20.0, "turn_timeout_seconds": 12.0}
     with Network(tmp_path, plan=plan) as network:
         for name in ("alice", "bob"):
             network.join(name, give_up_seconds=1.0)
@@ -34,14 +34,14 @@ def test_messages_do_not_prolong_a_turn(say, tmp_path):
         assert told.value.code in ("shutting-down", "interrupted", "stale-turn")
         wait_until(lambda: "server" in network.errors, "the end of the run")
     assert isinstance(network.errors["server"], RunError)
-    assert "carol has not handed in turn 2 within 6 sec" in str(
+    assert "carol has not handed in turn 2 within 12 sec" in str(
         network.errors["server"]
     )
 
 
 def test_the_run_does_not_wait_without_end_for_a_client_that_has_gone(make_cluster):
     cluster = make_cluster(
-        {"epochs": 40}, serve=["--turn-timeout-seconds", 8], join=["--no-report"]
+        {"epochs": 200}, serve=["--turn-timeout-seconds", 15], join=["--no-report"]
     )
     cluster.ports = dict.fromkeys(NAMES, cluster.start_server())
     for name in NAMES:

@@ -1,11 +1,11 @@
 """The built wheel in an environment with nothing but the libraries it asks for."""
 
 import json
-import socket
 import subprocess
 
 import pytest
 from lab.empty_environment import EmptyEnvironment, build_wheel
+from lab.ports import free_port
 
 from lightsplit.extras import EXTRAS
 
@@ -43,14 +43,12 @@ def test_a_run_trains_on_the_digits_in_the_package(environment):
 
 
 def test_a_server_and_a_client_train_together(environment):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     settings = ["--clients", 1, "--address", address, *SMALL]
     server = environment.start("serve", *settings, "--json")
     try:
         environment.run("join", *settings)
-        out, errors = server.communicate(timeout=60)
+        out, errors = server.communicate(timeout=400)
     finally:
         server.kill()
         server.wait()

@@ -89,11 +89,11 @@ def served(host, folder, address="127.0.0.1:0", **options):
     serve = threading.Thread(target=run)
     serve.start()
     try:
-        assert is_listening.wait(30)
+        assert is_listening.wait(120)
         yield f"127.0.0.1:{ports[0]}"
     finally:
         is_wanted.set()
-        serve.join(30)
+        serve.join(120)
 
 
 @pytest.fixture

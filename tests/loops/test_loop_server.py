@@ -1,6 +1,7 @@
 """Every update of every client is applied exactly once, in the order they come."""
 
 import threading
+import time
 
 import pytest
 import torch
@@ -66,6 +67,12 @@ def weights(loops):
     return {name: one.clone() for name, one in loops.server.side.state().items()}
 
 
+def wait_for_queue(loops):
+    """Wait until a client waits for an update of another one to end."""
+    while not loops._queue:
+        time.sleep(0.001)
+
+
 def are_equal(one, other):
     return one.keys() == other.keys() and all(
         torch.equal(one[name], other[name]) for name in one
@@ -96,11 +103,11 @@ def test_another_client_waits_until_the_update_is_over(make_loops):
     alice.forward()
     waiting = threading.Thread(target=bob.forward)
     waiting.start()
-    waiting.join(0.2)
+    wait_for_queue(loops)
     assert waiting.is_alive()
     alice.backward()
     alice.apply(1)
-    waiting.join(10)
+    waiting.join(120)
     assert not waiting.is_alive()
 
 
@@ -118,12 +125,12 @@ def test_a_client_that_waits_is_served_before_one_that_comes_again(make_loops):
     alice.forward()
     waiting = threading.Thread(target=update, args=(bob, 1))
     waiting.start()
-    waiting.join(0.2)
+    wait_for_queue(loops)
     alice.backward()
     with loops.lock:  # Alice comes again before Bob can wake
         alice.apply(1)
         update(alice, 2)
-    waiting.join(10)
+    waiting.join(120)
     assert order == ["bob", "alice"]
 
 

@@ -52,7 +52,7 @@ def browse(page, tmp_path, *options):
     profile = f"--user-data-dir={tmp_path / 'profile'}"
     command = [CHROMIUM, *OPTIONS, profile, *options, page.as_uri()]
     result = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=True
+        command, capture_output=True, text=True, timeout=400, check=True
     )
     return result.stdout, result.stderr
 

@@ -20,7 +20,7 @@ def test_outputs_gradients_and_weights_are_those_of_one_rank(tmp_path):
         [sys.executable, *launcher, SCRIPT, tmp_path / "verdict"],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=600,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr

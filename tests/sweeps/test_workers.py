@@ -21,8 +21,7 @@ from lightsplit.sweeps import expand as cells_of
 from lightsplit.sweeps.sweep_file import Sweep
 from lightsplit.sweeps.work import ERROR_FILE
 
-# A node of Ray starts within seconds, and on a busy machine within minutes.
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None,

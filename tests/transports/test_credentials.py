@@ -89,7 +89,7 @@ def serving(credentials):
 
 def ask(port, credentials, *options):
     with grpc.secure_channel(f"127.0.0.1:{port}", credentials, options) as channel:
-        return channel.unary_unary("/test/who")(b"", timeout=5).decode()
+        return channel.unary_unary("/test/who")(b"", timeout=60).decode()
 
 
 def assert_refused(port, seen, credentials, *options):
@@ -159,7 +159,7 @@ def spoken_version(port, folder, version):
     context.minimum_version = context.maximum_version = version
     context.set_alpn_protocols(["h2"])
     with (
-        socket.create_connection(("127.0.0.1", port), timeout=30) as line,
+        socket.create_connection(("127.0.0.1", port), timeout=120) as line,
         context.wrap_socket(line, server_hostname="localhost") as secure,
     ):
         return secure.version()

@@ -30,7 +30,7 @@ def test_the_age_of_the_checkpoint_is_that_of_its_file(board, tmp_path):
     latest.parent.mkdir()
     latest.write_text("step-1")
     os.utime(latest, (time.time() - 100, time.time() - 100))
-    assert 99 < board.picture["checkpoint_age_seconds"] < 110
+    assert 99 < board.picture["checkpoint_age_seconds"] < 160
 
 
 def test_a_loop_that_stands_still_is_trouble(board, run, monkeypatch):

@@ -21,7 +21,7 @@ def get(server, path, **headers):
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     request = urllib.request.Request(url, headers=named)
     try:
-        with urllib.request.urlopen(request, timeout=10) as reply:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=120) as reply:  # noqa: S310
             return reply.status, reply.headers, reply.read().decode()
     except urllib.error.HTTPError as error:
         with error:

@@ -54,7 +54,7 @@ class EmptyEnvironment:
     def run(self, *arguments, code=0):
         """Run a command to its end; return its output and its errors."""
         process = self.start(*arguments)
-        out, errors = process.communicate(timeout=200)
+        out, errors = process.communicate(timeout=400)
         assert process.returncode == code, errors
         return out, errors
 

@@ -5,6 +5,7 @@ import itertools
 import json
 import random
 import signal
+import threading
 import time
 from types import SimpleNamespace
 
@@ -51,6 +52,41 @@ class Moments:
     def _is_now(self):
         self._wait -= 1
         return self.left > 0 and self._wait <= 0
+
+
+class Halts:
+    """Stops a line at messages of these numbers, until a test has done its work there.
+
+    All owners have one line, so that nothing passes meanwhile. Evaluations count too.
+    """
+
+    def __init__(self, *numbers, kind="code"):
+        self._numbers = set(numbers)
+        self._kind = kind
+        self._seen = 0
+        self._frames = {}
+        self._has_come, self._may_go = threading.Semaphore(0), threading.Semaphore(0)
+        self.is_held = False
+
+    def look(self, direction, line, chunk):
+        """Look at what a proxy shows."""
+        frames = self._frames.setdefault((direction, line), Frames(direction))
+        for kind, _, _ in frames.feed(chunk):
+            self._seen += kind == self._kind
+            if kind == self._kind and self._seen in self._numbers:
+                self.is_held = True
+                self._has_come.release()
+                self._may_go.acquire(timeout=PATIENCE_SECONDS)
+                self.is_held = False
+
+    @contextlib.contextmanager
+    def next(self):
+        """Wait for the next of the messages; it passes after the block."""
+        assert self._has_come.acquire(timeout=PATIENCE_SECONDS), "no such message came"
+        try:
+            yield
+        finally:
+            self._may_go.release()
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from lab.runs import NAMES, PATIENCE_SECONDS, complete
@@ -42,7 +43,8 @@ class Process:
 
     def signal(self, number):
         if self.code is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it has just ended
+                os.kill(self.pid, number)
 
     def end(self, code):
         self.code = code
@@ -127,6 +129,7 @@ class Cluster:
     """One server and its clients as processes, started again when they were killed.
 
     ``secret`` is a file for all clients; without it each makes a secret of its own.
+    ``serve`` has options of the server, for its next start.
     """
 
     def __init__(self, zygote, folder, *, settings, serve=(), join=(), secret=None):
@@ -137,7 +140,7 @@ class Cluster:
         self.clients = {}
         self.ports = {}
         self._zygote = zygote
-        self._serve = [str(one) for one in serve]
+        self.serve = [str(one) for one in serve]
         self._join = [str(one) for one in join]
         self._starts = 0
 
@@ -153,7 +156,7 @@ class Cluster:
         )
         names = [part for name in NAMES for part in ("--client", name)]
         self.server = self._zygote.start(
-            log, "serve", *source, "--address", "127.0.0.1:0", *names, *self._serve
+            log, "serve", *source, "--address", "127.0.0.1:0", *names, *self.serve
         )
         said = wait_until(
             lambda: (

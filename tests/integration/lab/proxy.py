@@ -40,7 +40,7 @@ class Proxy:
         self._listener.close()
         self.cut()
         for thread in self._threads:
-            thread.join(30)
+            thread.join(120)
         assert not any(thread.is_alive() for thread in self._threads)
 
     def cut(self):

@@ -24,7 +24,7 @@ SMALL = {
     "epochs": 2,
     "turn_steps": 1,
 }
-PATIENCE_SECONDS = 120.0  # on a busy machine; what waits goes on at once
+PATIENCE_SECONDS = 300.0  # on a busy machine; what waits goes on at once
 # Figures of a line that differ over a network; objectives stay with their client.
 NOT_TOLD = ("seconds", "bytes", "objectives", "client_names", "weighted_by")
 MESSAGES = ("code", "output", "output_gradient", "code_gradient", "labels", "framing")

@@ -13,15 +13,14 @@ Nothing but the port is changed, so that walks can be run beside each other.
 
 import os
 import re
-import secrets
 import shlex
 import signal
-import socket
 import subprocess
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
+from lab.ports import free_port
 from lab.processes import wait_until
 
 GUIDES = Path(__file__).parents[3] / "docs" / "guides"
@@ -29,7 +28,7 @@ BLOCK = re.compile(
     r'^```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<code>.*?)^```$',
     re.M | re.S,
 )
-SECONDS = 180
+SECONDS = 400
 
 
 class Walk:
@@ -146,12 +145,3 @@ class Walk:
             SECONDS,
         )
         assert text in server.text, f"{server.text}\n{mine.text}"
-
-
-def free_port():
-    """Return a port that the system gives to nobody unasked, as it does from 32768."""
-    while True:
-        port = 20_000 + secrets.randbelow(10_000)
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port

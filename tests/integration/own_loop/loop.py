@@ -4,6 +4,7 @@ python loop.py server FOLDER ADDRESS
 python loop.py owner FOLDER ADDRESS NAME STEPS
 """
 
+import math
 import signal
 import sys
 from functools import partial
@@ -50,10 +51,16 @@ def serve(folder, address):
     host.serve(address, folder, watch=watch, save_every=7, step_timeout_seconds=2.0)
 
 
+def limit(folder, name):
+    """Return how many steps this owner may make for now."""
+    file = folder / f"{name}.limit"
+    return int(file.read_text()) if file.exists() else math.inf
+
+
 def own(folder, address, name, steps):
     secret = lightsplit.Secret(len(name))
     model = lightsplit.connect(
-        network(), server=address, name=name, secret=secret, give_up_seconds=60, **CUT
+        network(), server=address, name=name, secret=secret, give_up_seconds=600, **CUT
     )
     optimizer = ADAM(model.parameters())
     checkpoint = folder / f"{name}.pt"
@@ -64,6 +71,8 @@ def own(folder, address, name, steps):
         optimizer.load_state_dict(saved["optimizer"])
         start = saved["step"]
     for step in range(start, steps):
+        while step >= limit(folder, name):
+            signal.sigtimedwait([], 0.01)
         generator = torch.Generator().manual_seed(1000 * len(name) + step)
         inputs = torch.rand(4, 8, generator=generator)
         loss = model(inputs).square().mean()
@@ -79,8 +88,6 @@ def own(folder, address, name, steps):
             }
             torch.save(state, folder / f"{name}.tmp")
             (folder / f"{name}.tmp").replace(checkpoint)
-        if (folder / "slow").exists():
-            signal.sigtimedwait([], 0.05)
     torch.save(model.state_dict(), folder / f"{name}.last")
     model.close()
 
