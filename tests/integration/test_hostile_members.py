@@ -168,6 +168,45 @@ def talk_without_end(caller):
         caller.call(caller.code(0, is_training=False))
 
 
+def test_refused_messages_do_not_prolong_a_round_and_the_run_can_be_resumed(begin):
+    settings = {"rounds": "parallel", "heads": "private"}
+    cluster = begin(settings, serve=["--turn-timeout-seconds", 8])
+    network = door(cluster.port, **settings)
+    spoilt = []
+
+    def is_over():
+        with contextlib.suppress(ExchangeError):
+            spoil_the_round(network)
+            spoilt.append(True)
+        return cluster.server.code is not None
+
+    wait_until(is_over, "the end of the run")
+    assert len(spoilt) > 1
+    assert cluster.server.wait() == 1
+    said = " ".join(cluster.server.text.split())
+    assert "round 0 was not over within 8 seconds: refused messages of carol" in said
+    assert said.count("error:") == 1
+    for name in ("alice", "bob"):
+        cluster.clients[name].signal(9)
+    cluster.ports = dict.fromkeys(NAMES, cluster.start_server())
+    for name in ("alice", "bob"):
+        cluster.start_client(name)
+    assert_ends_like_one_process(cluster, **settings)
+
+
+def spoil_the_round(network):
+    """Send a gradient within the limit that makes the weights' gradient exceed it."""
+    with Caller(network, "carol") as carol:
+        carol.enter()
+        code = carol.code(0)
+        code.code.values.fill_(9e5)
+        carol.call(code)
+        gradient = carol.gradient(0)
+        gradient.gradient.fill_(9e3)
+        with pytest.raises(RemoteError, match="norm limit"):
+            carol.call(gradient)
+
+
 def test_predictions_before_the_first_turn_are_refused(begin, run):
     cluster = begin({})
     command = cluster.join_command("alice")

@@ -141,11 +141,10 @@ class RunControl:
         if self.is_over:
             return
         oldest = self.run.turns.oldest
-        if oldest is not None and self._budget.is_used_up(oldest):
-            name, seconds = (
-                self.roster[oldest.client].name,
-                self._budget.seconds(oldest),
-            )
+        seconds = self._budget.seconds(0 if oldest is None else oldest.steps)
+        if self._budget.is_used_up(oldest, seconds):
+            assert oldest is not None  # noqa: S101  a turn used its time up
+            name = self.roster[oldest.client].name
             self.fail(
                 RunError(
                     f"{name} has not handed in turn {oldest.number} within "
