@@ -53,7 +53,7 @@ class Host:
             save_every: updates between saves. Whenever a client saves its state, the
                 server saves too.
             keep_saves: how many saves stay.
-            step_timeout_seconds: how long others wait for an update left open.
+            step_timeout_seconds: the longest that others wait for one update.
         """
         if self.loops is None:
             contract = self.agreement.contract
