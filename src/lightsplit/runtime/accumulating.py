@@ -62,8 +62,8 @@ class AccumulatingServer(Server):
             base_rate: the one that its schedule began with. This server's own learning
                 rate follows in the same proportion.
         """
-        self._follow(rate, base_rate)
         check_norm("gradient of the weights", self.side.gradients, self.norm_limit)
+        self._follow(rate, base_rate)
         if self._clip_norm:
             clip_grad_norm_(self.side.modules.parameters(), self._clip_norm)
         self._opened.clear()
