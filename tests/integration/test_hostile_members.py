@@ -6,6 +6,7 @@ what it would have been.
 """
 
 import contextlib
+import signal
 import threading
 import time
 
@@ -166,6 +167,25 @@ def test_messages_do_not_prolong_a_turn_and_the_run_can_be_resumed(begin):
 def talk_without_end(caller):
     while True:
         caller.call(caller.code(0, is_training=False))
+
+
+def test_a_server_that_stops_in_the_middle_of_a_turn_does_not_say_that_it_saved(begin):
+    settings = {"turn_steps": 2}
+    cluster = begin(settings, serve=["--step-timeout-seconds", 3])
+    with Caller(door(cluster.port, **settings), "carol") as carol:
+        carol.enter()
+        carol.call(carol.code(0))
+        carol.call(carol.gradient(0))
+        cluster.server.signal(signal.SIGTERM)
+        assert cluster.server.wait() == 128 + signal.SIGTERM
+    assert "stopped in the middle of a turn, which is not saved" in cluster.server.text
+    assert "stopped and saved" not in cluster.server.text
+    for name in ("alice", "bob"):
+        cluster.clients[name].signal(signal.SIGKILL)
+    cluster.ports = dict.fromkeys(NAMES, cluster.start_server())
+    for name in ("alice", "bob"):
+        cluster.start_client(name)
+    assert_ends_like_one_process(cluster, **settings)
 
 
 def test_refused_messages_do_not_prolong_a_round_and_the_run_can_be_resumed(begin):

@@ -115,6 +115,7 @@ class RoundControl(RunControl):
             self.stop_if_idle()
 
     def _stop_now(self) -> None:
-        if self.run.is_begun and self.run.is_at_boundary:
+        self.is_cut_short = not self.run.is_at_boundary
+        if self.run.is_begun and not self.is_cut_short:
             self.run.save()
         self._is_stopped = True

@@ -112,6 +112,7 @@ class Host:
                     watch=watch_held,
                 )
             except KeyboardInterrupt:  # the usual way to stop
+                loops.save()
                 _LOG.warning("stopped and saved in %s", folder)
             finally:
                 loops.save()
