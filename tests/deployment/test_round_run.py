@@ -1,6 +1,5 @@
 """Rounds at the server, with owners that stall, lie, repeat themselves or come late."""
 
-import contextlib
 import time
 from functools import partial
 
@@ -343,50 +342,6 @@ def test_a_round_that_loses_an_owner_it_needs_begins_again(rounds, net):
     lines, grants = enter_all(rounds, run, net.NAMES)
     assert [(one.turn, one.first_step) for one in grants] == [(0, 0)] * 3
     step(lines)
-
-
-def test_a_round_begins_again_without_the_owner_that_spoilt_it(rounds, net):
-    run = rounds(owners_per_round=2)
-    lines = [rounds.enter(run, name) for name in net.NAMES]
-    tick(run, run.at_work)
-    drawn = [line for line in lines if line.index in run.at_work()]
-    spoiler = drawn[0]
-    for line in drawn:
-        line.receive()
-        line.send(code(line, value=9e5 if line is spoiler else 1.0))
-    for line in drawn:
-        line.receive()
-        line.send(gradient(line, value=9e5 if line is spoiler else 0.1))
-    for line in drawn:
-        with pytest.raises(ExchangeError, match=r"norm limit|round 0 is over"):
-            line.receive()
-        lines[line.index] = rounds.enter(run, net.NAMES[line.index])
-    tick(run, run.at_work)
-    assert run.at_work() == {0, 1, 2} - {spoiler.index}
-    others = [line for line in lines if line.index != spoiler.index]
-    assert [told(run, line).turn for line in others] == [0, 0]
-    step(others)
-    for line in others:
-        line.send(TurnDone(0))
-    tick(run, lambda: run.round_number == 1)
-
-
-def test_the_time_of_a_round_goes_on_when_it_begins_again(rounds, net):
-    run = rounds(turn_timeout_seconds=2.0)
-    lines, _ = enter_all(rounds, run, net.NAMES)
-    for make in (code, gradient):
-        for line in lines:
-            line.send(make(line, value=9e5 if line.index == 1 else 0.1))
-        for line in lines:
-            with contextlib.suppress(ExchangeError):
-                line.receive()
-    began_again = time.monotonic()
-    enter_all(rounds, run, net.NAMES)
-    tick(run, lambda: run.failure is not None)
-    assert time.monotonic() - began_again < 30  # a stage may stand still for 60
-    assert "was not over within 2 seconds: refused messages of bob made it begin " in (
-        str(run.failure)
-    )
 
 
 def weights(run):
