@@ -57,7 +57,7 @@ def _send(writer: Any, measure: Any, *arguments: Any) -> None:
     writer.send(measure(*arguments))
 
 
-def _rounds(crowd: Crowd, heads: str, workers: int) -> Iterator[Any]:
+def _rounds(crowd: Crowd, heads: str, workers: int | None) -> Iterator[Any]:
     """Return the rounds of a run without evaluation."""
     settings = {
         "dataset": crowd.dataset,
@@ -74,7 +74,7 @@ def _rounds(crowd: Crowd, heads: str, workers: int) -> Iterator[Any]:
 
 def _times(crowd: Crowd) -> dict[str, Any]:
     """Measure a round with and a round without workers, in alternation."""
-    alone, crewed = (_rounds(crowd, "shared", count) for count in (0, WORKERS))
+    alone, crewed = (_rounds(crowd, "shared", count) for count in (None, WORKERS))
     next(alone), next(crewed)  # the workers start
     workers = [one.pid or 0 for one in multiprocessing.active_children()]
     before = _cpu_seconds(workers)

@@ -19,8 +19,8 @@ WATCHED = AuditOptions(
     during=True,
     images=60,
     auxiliary=300,
-    score_every=0,
-    save_every=0,
+    score_every=None,
+    save_every=None,
 )
 
 

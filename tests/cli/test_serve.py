@@ -101,10 +101,10 @@ def test_a_signal_ends_the_run_and_prints_how_to_resume(
 
 def test_only_a_run_that_has_begun_is_called_saved(tmp_path):
     folder = RunFolder.create(tmp_path / "run")
-    assert "nothing is saved" in serve_module._stopped(folder)
+    assert "nothing is saved" in serve_module._stopped(folder, is_cut_short=False)
     checkpoint_folder.write(folder.checkpoint, 0, {}, {})
     said = f"stopped and saved; resume with --resume {folder.path}"
-    assert serve_module._stopped(folder) == said
+    assert serve_module._stopped(folder, is_cut_short=False) == said
 
 
 def test_a_second_signal_does_not_wait():
@@ -178,6 +178,7 @@ def coordinator():
         progress=Progress(turns=7, steps=14, client_steps=[6, 4, 4]),
         guard=None,
         finished=None,
+        is_cut_short=False,
         members=[
             member("alice", 0),
             member("bob", 1, peer=object(), loss=0.25),

@@ -24,24 +24,24 @@ def clock(monkeypatch):
 
 
 def test_the_budget_grows_with_the_steps_unless_it_is_fixed():
-    assert TurnBudget(60).seconds(assignment(5)) == 900
-    assert TurnBudget(60).seconds(assignment(0)) == 600
-    assert TurnBudget(60, 30).seconds(assignment(5)) == 30
+    assert TurnBudget(60).seconds(5) == 900
+    assert TurnBudget(60).seconds(0) == 600
+    assert TurnBudget(60, 30).seconds(5) == 30
 
 
 def test_a_turn_that_goes_on_uses_its_budget_up(clock):
-    budget, turn = TurnBudget(60, 30), assignment()
-    assert not budget.is_used_up(turn)
+    budget, turn = TurnBudget(60), assignment()
+    assert not budget.is_used_up(turn, 30)
     clock(30)
-    assert not budget.is_used_up(turn)
+    assert not budget.is_used_up(turn, 30)
     clock(1)
-    assert budget.is_used_up(turn)
+    assert budget.is_used_up(turn, 30)
 
 
 def test_another_turn_has_a_budget_of_its_own(clock):
-    budget = TurnBudget(60, 30)
-    budget.is_used_up(assignment())
+    budget = TurnBudget(60)
+    budget.is_used_up(assignment(), 30)
     clock(31)
-    assert not budget.is_used_up(assignment())
+    assert not budget.is_used_up(assignment(), 30)
     clock(31)
-    assert not budget.is_used_up(None)
+    assert not budget.is_used_up(None, 30)

@@ -73,7 +73,7 @@ def finish(experiment, path, workers, **options):
 )
 def test_any_number_of_workers_gives_the_run_of_one_process(kind, workers, tmp_path):
     experiment = from_settings({**SMALL, **KINDS[kind]})
-    expected = finish(experiment, tmp_path / "alone", (0,))
+    expected = finish(experiment, tmp_path / "alone", (None,))
     got = finish(experiment, tmp_path / "crewed", workers)
     assert len(expected[0]) >= 3
     assert got == expected
@@ -88,7 +88,7 @@ def test_owners_in_workers_leave_a_round_as_they_do_in_one_process(heads, tmp_pa
     file.write_text("\n".join(lines) + "\n")
     alone, crewed = (
         finish(experiment, tmp_path / str(count), (count,), participation=file)
-        for count in (0, 2)
+        for count in (None, 2)
     )
     assert crewed == alone
 
@@ -97,6 +97,11 @@ def test_owners_in_workers_leave_a_round_as_they_do_in_one_process(heads, tmp_pa
 def test_workers_compute_the_owners_of_parallel_rounds_alone(rounds):
     with pytest.raises(ConfigError, match=f"--workers needs --rounds .*{rounds}"):
         build(from_settings({**SMALL, "rounds": rounds}), workers=2)
+
+
+def test_no_workers_are_not_a_number_of_workers():
+    with pytest.raises(ConfigError, match="workers must be at least 1, got 0"):
+        build(from_settings({**SMALL, "rounds": "parallel"}), workers=0)
 
 
 TASK = """

@@ -13,17 +13,40 @@ from lab.proxy import Proxy
 from lab.runs import NAMES, assert_same_weights, reference
 
 LONG = {"epochs": 12}  # 72 turns of one step
+ROUNDS = {  # of all owners, with everything that they hand on
+    rounds: {
+        "rounds": rounds,
+        "epochs": 12,
+        "hand_off": "fp32",
+        "hand_off_optimizer": "travels",
+    }
+    for rounds in ("parallel", "splitfed-v1", "splitfed-v2")
+}
 
 
 @pytest.fixture
-def cluster(make_cluster):
-    made = make_cluster(
-        LONG,
-        serve=["--checkpoint-every", 3, "--step-timeout-seconds", 5],
-        join=["--give-up-seconds", 300],
-    )
-    yield made
-    put_the_folder_back(made)
+def make_failing(make_cluster):
+    """Return what makes a cluster whose server can be hindered for a while."""
+    made = []
+
+    def make(settings):
+        made.append(
+            make_cluster(
+                settings,
+                serve=["--checkpoint-every", 3, "--step-timeout-seconds", 5],
+                join=["--give-up-seconds", 300],
+            )
+        )
+        return made[-1]
+
+    yield make
+    for one in made:
+        put_the_folder_back(one)
+
+
+@pytest.fixture
+def cluster(make_failing):
+    return make_failing(LONG)
 
 
 def start_clients(cluster, port):
@@ -99,6 +122,20 @@ OBSTACLES = {
 def test_a_checkpoint_that_cannot_be_written_ends_the_run_and_loses_nothing(
     cluster, obstacle
 ):
+    assert_ends_and_goes_on(cluster, obstacle, LONG)
+
+
+@pytest.mark.parametrize("obstacle", ["a full disk", "too many open files"])
+@pytest.mark.parametrize("rounds", ROUNDS)
+def test_a_failing_disk_ends_a_run_of_rounds_and_loses_nothing(
+    rounds, obstacle, make_failing
+):
+    settings = ROUNDS[rounds]
+    assert_ends_and_goes_on(make_failing(settings), obstacle, settings)
+
+
+def assert_ends_and_goes_on(cluster, obstacle, settings):
+    """Hinder the server until it ends, and start all again without the obstacle."""
     hinder, text = OBSTACLES[obstacle]
     halts = Halts(10)
     with Proxy(cluster.start_server(), halts.look) as line:
@@ -121,7 +158,7 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_run_and_loses_nothing(
     start_clients(cluster, cluster.start_server())
     assert [cluster.clients[name].wait() for name in NAMES] == [0, 0, 0]
     assert cluster.server.wait() == 0, cluster.server.text
-    assert_same_weights(left_behind(cluster), reference(**LONG))
+    assert_same_weights(left_behind(cluster), reference(**settings))
 
 
 def test_a_stalled_client_does_not_keep_the_server_from_stopping(cluster):

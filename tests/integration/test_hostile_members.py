@@ -6,6 +6,7 @@ what it would have been.
 """
 
 import contextlib
+import signal
 import threading
 import time
 
@@ -167,6 +168,64 @@ def test_messages_do_not_prolong_a_turn_and_the_run_can_be_resumed(begin):
 def talk_without_end(caller):
     while True:
         caller.call(caller.code(0, is_training=False))
+
+
+def test_a_server_that_stops_in_the_middle_of_a_turn_does_not_say_that_it_saved(begin):
+    settings = {"turn_steps": 2}
+    cluster = begin(settings, serve=["--step-timeout-seconds", 3])
+    with Caller(door(cluster.port, **settings), "carol") as carol:
+        carol.enter()
+        carol.call(carol.code(0))
+        carol.call(carol.gradient(0))
+        cluster.server.signal(signal.SIGTERM)
+        assert cluster.server.wait() == 128 + signal.SIGTERM
+    assert "stopped in the middle of a turn, which is not saved" in cluster.server.text
+    assert "stopped and saved" not in cluster.server.text
+    for name in ("alice", "bob"):
+        cluster.clients[name].signal(signal.SIGKILL)
+    cluster.ports = dict.fromkeys(NAMES, cluster.start_server())
+    for name in ("alice", "bob"):
+        cluster.start_client(name)
+    assert_ends_like_one_process(cluster, **settings)
+
+
+def test_refused_messages_do_not_prolong_a_round_and_the_run_can_be_resumed(begin):
+    settings = {"rounds": "parallel", "heads": "private"}
+    cluster = begin(settings, serve=["--turn-timeout-seconds", 8])
+    network = door(cluster.port, **settings)
+    spoilt = []
+
+    def is_over():
+        with contextlib.suppress(ExchangeError):
+            spoil_the_round(network)
+            spoilt.append(True)
+        return cluster.server.code is not None
+
+    wait_until(is_over, "the end of the run")
+    assert len(spoilt) > 1
+    assert cluster.server.wait() == 1
+    said = " ".join(cluster.server.text.split())
+    assert "round 0 was not over within 8 seconds: refused messages of carol" in said
+    assert said.count("error:") == 1
+    for name in ("alice", "bob"):
+        cluster.clients[name].signal(9)
+    cluster.ports = dict.fromkeys(NAMES, cluster.start_server())
+    for name in ("alice", "bob"):
+        cluster.start_client(name)
+    assert_ends_like_one_process(cluster, **settings)
+
+
+def spoil_the_round(network):
+    """Send a gradient within the limit that makes the weights' gradient exceed it."""
+    with Caller(network, "carol") as carol:
+        carol.enter()
+        code = carol.code(0)
+        code.code.values.fill_(9e5)
+        carol.call(code)
+        gradient = carol.gradient(0)
+        gradient.gradient.fill_(9e3)
+        with pytest.raises(RemoteError, match="norm limit"):
+            carol.call(gradient)
 
 
 def test_predictions_before_the_first_turn_are_refused(begin, run):

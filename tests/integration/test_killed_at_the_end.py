@@ -82,7 +82,7 @@ def test_a_server_waits_for_the_one_client_that_has_not_heard_of_the_end(cluster
             line.cut()  # before the end is on its way to her
         kill_when_told(cluster, ["bob", "carol"])
         line.upstream_port = cluster.start_server()
-        wait_until(lambda: "alice may come" in cluster.server.text, "its word")
+        wait_until(lambda: "waits for alice" in cluster.server.text, "its word")
         cluster.clients["alice"].signal(signal.SIGCONT)
         assert [cluster.clients[name].wait() for name in NAMES] == [0, 0, 0]
         assert cluster.server.wait(SOON_SECONDS) == 0, cluster.server.text

@@ -1,7 +1,10 @@
 """A server that lies: the client ends with one sentence and loses nothing."""
 
 import contextlib
+import re
+from concurrent.futures import ThreadPoolExecutor
 
+import grpc
 import pytest
 import torch
 from lab.runs import build_job
@@ -11,7 +14,8 @@ from lightsplit.deployment.network import make_expectation
 from lightsplit.errors import ProtocolError
 from lightsplit.protocol import CodeMessage, Message, OutputMessage, Reader
 from lightsplit.protocol.control import Grant, Hello, Ready, Welcome
-from lightsplit.transports.grpc_server import SessionServer
+from lightsplit.protocol.frames import to_frames
+from lightsplit.transports.grpc_server import MESSAGE_OPTIONS, SESSION, SessionServer
 
 SETTINGS = {"heads": "private", "epochs": 1}
 KEPT = "side-00000005.safetensors"
@@ -120,6 +124,76 @@ def test_a_lie_is_one_sentence_and_nothing_is_lost(lie, make_cluster):
     assert "\x1b[2J" not in client.text
     assert "\x07" not in client.text
     assert kept.read_bytes() == b"a side of an earlier turn"
+
+
+LONG_BYTES = 256 * 2**20  # a small model's side has less than 32 MiB
+GROWTH_BYTES = 64 * 2**20
+
+
+@contextlib.contextmanager
+def answering(frames_of):
+    """Answer each kind of message with frames that no true server would send."""
+
+    def answer(requests, _context):
+        reader = Reader()
+        for frame in requests:
+            message = reader.feed(frame)
+            yield from frames_of[type(message)]
+
+    handler = grpc.stream_stream_rpc_method_handler(answer)
+    service, method = SESSION.strip("/").split("/")
+    pool = ThreadPoolExecutor(2)
+    server = grpc.server(pool, options=MESSAGE_OPTIONS)
+    server.add_generic_rpc_handlers(
+        [grpc.method_handlers_generic_handler(service, {method: handler})]
+    )
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield port
+    finally:
+        server.stop(None).wait()
+        pool.shutdown()
+
+
+def in_its_welcome(side):
+    return {Hello: list(to_frames(Welcome(0, "run", 1, side)))}
+
+
+def in_its_grant(side):
+    grant = Grant(1, 2**62, 0, side=side)
+    return {Hello: to_frames(Welcome(0, "run")), Ready: list(to_frames(grant))}
+
+
+@pytest.mark.parametrize("heads", ["shared", "private"])
+@pytest.mark.parametrize("where", [in_its_welcome, in_its_grant])
+@pytest.mark.parametrize("is_sent", [False, True], ids=["announced", "sent"])
+def test_a_side_longer_than_the_contracts_takes_no_memory(
+    is_sent, where, heads, make_cluster
+):
+    cluster = make_cluster({**SETTINGS, "heads": heads})
+
+    def end_of_client(frames_of):
+        with answering(frames_of) as port:
+            cluster.ports = {"alice": port}
+            client = cluster.start_client("alice")
+            assert client.wait(60) == 1, client.text
+        return client.peak_bytes, client.text
+
+    usual, before = end_of_client(in_its_grant(b""))  # a turn that is too long
+    assert "at most 1 steps" in before
+    frames = where(bytes(LONG_BYTES))
+    kind = max(frames, key=lambda kind: len(frames[kind]))
+    if not is_sent:
+        frames[kind] = frames[kind][:1]
+    peak, said = end_of_client(frames)
+    said = " ".join(said.removeprefix(before).split())
+    assert re.search(
+        r"error: (welcome|grant): expected at most \d+ bytes, got 26", said
+    )
+    assert said.count("error:") == 1
+    assert "Traceback" not in said
+    assert peak - usual < GROWTH_BYTES
 
 
 def test_a_server_that_breaks_every_line_is_not_asked_without_a_pause(make_cluster):

@@ -4,6 +4,7 @@ import json
 import shutil
 import signal
 
+import pytest
 from lab.faults import Halts
 from lab.processes import wait_until
 from lab.proxy import Proxy
@@ -46,8 +47,8 @@ def run_until_restored(cluster):
     return cluster.start_server()
 
 
-def make(make_cluster, *join):
-    return make_cluster(LONG, serve=["--checkpoint-every", 100], join=join)
+def make(make_cluster, *join, settings=LONG):
+    return make_cluster(settings, serve=["--checkpoint-every", 1000], join=join)
 
 
 def test_owners_are_warned_and_the_log_has_every_turn(make_cluster):
@@ -69,6 +70,31 @@ def test_owners_are_warned_and_the_log_has_every_turn(make_cluster):
     assert set(range(1, 17)) == set(again)  # 8 epochs of two steps, all of them again
     assert lines[-1]["event"] == "finished"
     assert len({one["run"] for one in lines}) == 1
+
+
+ENDS = {  # who is told to end, how, and what becomes of Alice
+    "a signal": ("alice", signal.SIGTERM, 128 + signal.SIGTERM),
+    "an error": ("server", signal.SIGKILL, 1),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_the_warning_is_the_last_word_also_of_a_client_that_ends_early(
+    end, make_cluster
+):
+    whom, how, code = ENDS[end]
+    longer = {**LONG, "epochs": 200}
+    cluster = make(make_cluster, "--give-up-seconds", 1, settings=longer)
+    cluster.ports = dict.fromkeys(NAMES, run_until_restored(cluster))
+    for name in NAMES:
+        cluster.start_client(name)
+    alice = cluster.clients["alice"]
+    wait_until(lambda: "the server went back in run" in alice.text, "the warning")
+    cluster.processes[whom].signal(how)
+    assert alice.wait() == code, alice.text
+    last = alice.text[alice.text.rindex("WARNING") :]
+    assert "the server went back once" in last
+    assert "error" not in last
 
 
 def sides_of(cluster, name):

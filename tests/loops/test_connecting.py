@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import lightsplit
+from lightsplit.errors import ConfigError
 from lightsplit.loops.position import Position
 
 
@@ -58,6 +59,11 @@ def test_a_checkpoint_takes_both_halves_back(kit, tmp_path):
     again = network.state_dict()
     assert all(torch.equal(again[name], after[name]) for name in after)
     assert not all(torch.equal(again[name], kept[name]) for name in kept)
+
+
+def test_a_norm_of_zero_does_not_mean_that_nothing_is_clipped(kit):
+    with pytest.raises(ConfigError, match="clip_norm: expected more than 0, got 0"):
+        lightsplit.host(kit.make_network(), optimizer=kit.ADAM, clip_norm=0, **kit.CUT)
 
 
 def test_a_checkpoint_of_another_run_begins_anew(kit, caplog):

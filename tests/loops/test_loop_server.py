@@ -1,5 +1,6 @@
 """Every update of every client is applied exactly once, in the order they come."""
 
+import contextlib
 import threading
 import time
 
@@ -175,6 +176,53 @@ def test_an_update_left_open_is_forgotten_and_sent_again(make_loops):
         alice.backward()
     assert refused.value.code == "stale-turn"
     assert alice.ask(Update("again", 0)) == Updated(0, 0, 0)
+
+
+def accumulate(alice):
+    alice.forward()
+    alice.backward()
+
+
+ENDLESS = {
+    "predictions": lambda alice: alice.ask(alice.code(is_training=False)),
+    "the same message": lambda alice: alice.ask(alice.code()),
+    "accumulation": accumulate,
+}
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_messages_do_not_prolong_an_update_for_which_others_wait(what, make_loops):
+    loops = make_loops(step_timeout_seconds=0.2)
+    alice, bob = Owner(loops, "alice"), Owner(loops, "bob")
+    alice.forward()
+    waiting = threading.Thread(target=bob.forward)
+    waiting.start()
+    deadline = time.monotonic() + 20
+    if what == "accumulation":
+        alice.backward()
+    with contextlib.suppress(ProtocolError):  # the update was forgotten
+        while waiting.is_alive() and time.monotonic() < deadline:
+            ENDLESS[what](alice)
+    has_begun = not waiting.is_alive()
+    if not has_begun:  # else this test would not end
+        alice.apply(1)
+    waiting.join(10)
+    assert has_begun
+
+
+def test_an_update_may_take_its_time_while_nobody_waits(make_loops):
+    loops = make_loops()
+    alice, bob = Owner(loops, "alice"), Owner(loops, "bob")
+    alice.forward()
+    loops._opened -= 1000
+    waiting = threading.Thread(target=bob.forward)
+    waiting.start()
+    waiting.join(0.2)
+    assert waiting.is_alive()
+    alice.backward()
+    alice.apply(1)
+    waiting.join(10)
+    assert loops.applied()["alice"] == 1
 
 
 def test_a_refused_step_leaves_nothing_behind(make_loops):

@@ -54,5 +54,5 @@ def test_a_save_of_another_contract_is_refused(saves, tmp_path):
 def test_a_damaged_save_is_refused(saves, tmp_path, text):
     saves.write("run", {"alice": 1}, state(1))
     (tmp_path / "update-00000001" / "clients.json").write_text(text)
-    with pytest.raises(RunError, match="is no save of a server"):
+    with pytest.raises(RunError, match="is not a save of a server"):
         saves.newest()

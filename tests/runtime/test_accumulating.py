@@ -92,6 +92,28 @@ def test_an_absurd_learning_rate_is_refused(make_server, rate, base):
         make_server().apply(rate, base)
 
 
+def settings(server):
+    (group,) = server.side.optimizer.param_groups
+    return {name: value for name, value in group.items() if name != "params"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "rate"), [(1.0, 0.25), (1e6, 1e9)], ids=["norm", "rate"]
+)
+def test_an_update_that_is_refused_changes_neither_weights_nor_optimizer(
+    make_server, limit, rate
+):
+    server = make_server(norm_limit=limit)
+    forward(server)
+    backward(server, size=0.9)
+    before, as_set = weight(server), settings(server)
+    with pytest.raises(ProtocolError, match=r"norm|learning rate"):
+        server.apply(rate, 0.5)
+    server.settle()
+    assert torch.equal(weight(server), before)
+    assert settings(server) == as_set
+
+
 def test_clipping_bounds_the_update(make_server):
     server = make_server(rate=1.0, clip_norm=0.1)
     before = weight(server)

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from lightsplit.backdoors import EvidenceCollector
 from lightsplit.codecs import CODECS, Code
 from lightsplit.errors import LightSplitError, RunError
 from lightsplit.formats import WireFormats
@@ -142,6 +143,73 @@ def test_a_gradient_that_is_beyond_the_limit_at_the_weights_undoes_its_step():
         server.answer(OutputGradient(0, 1, torch.full((4, OUTPUTS), 99.0)))
     assert_untouched(server, before)
     server.answer(CodeMessage(0, 1, code()))  # there is room for the step again
+
+
+def make_watched_server(**options):
+    server = make_server(**options)
+    needs = ("code", "output", "gradient", "noise")
+    mod = EvidenceCollector(needs, server.wire, server.side.modules["backbone"])
+
+    def answer(message):
+        return mod(message, server.answer)
+
+    step(answer, 1)
+    step(answer, 2)
+    return server, mod, answer
+
+
+def step(answer, number):
+    answer(CodeMessage(0, number, code()))
+    answer(OutputGradient(0, number, torch.full((4, OUTPUTS), 0.1 * number)))
+
+
+REFUSED = {  # options of the server, and what it refuses
+    "a code beyond the limit": ({}, [CodeMessage(0, 3, code(3e38))]),
+    "a code that it cannot compute": ({}, [CodeMessage(0, 3, code(7))]),
+    "a gradient beyond the limit": (
+        {},
+        [
+            CodeMessage(0, 3, code()),
+            OutputGradient(0, 3, torch.full((4, OUTPUTS), 3e38)),
+        ],
+    ),
+    "a gradient beyond the limit at the weights": (
+        {"norm_limit": 100.0},
+        [
+            CodeMessage(0, 3, code()),
+            OutputGradient(0, 3, torch.full((4, OUTPUTS), 99.0)),
+        ],
+    ),
+    "a reply beyond its format": (
+        {"formats": "code_gradient=fp16"},
+        [
+            CodeMessage(0, 3, code()),
+            OutputGradient(0, 3, torch.full((4, OUTPUTS), 9e5).tril()),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_refused_step_leaves_the_evidence_of_detectors_as_it_was(what):
+    options, messages = REFUSED[what]
+    server, mod, answer = make_watched_server(**options)
+    _, calm, calm_answer = make_watched_server(**options)
+    *first, refused = messages
+    for message in first:
+        answer(message)
+    with pytest.raises((LightSplitError, RuntimeError)):
+        answer(refused)
+    assert_same(mod.state(), calm.state())
+    server.abandon_step()  # as when its client is cut off
+    step(answer, 4)
+    step(calm_answer, 4)
+    assert_same(mod.state(), calm.state())
+
+
+def assert_same(state, other):
+    assert state.keys() == other.keys()
+    assert all(torch.equal(state[name], other[name]) for name in state)
 
 
 def test_after_a_refusal_training_goes_on_as_if_nothing_had_come():

@@ -102,6 +102,14 @@ def test_an_audit_reaches_the_options_of_its_attacks(read):
     assert make_audit_options(sweep.audit).attacks == ("decoder:blocks=4", "linear")
 
 
+def test_an_audit_may_never_save_or_score_what_it_watches(read):
+    sweep = read("[audit]\nscore_every = 'never'\nsave_every = 20\n")
+    options = make_audit_options(sweep.audit)
+    assert (options.score_every, options.save_every) == (None, 20)
+    with pytest.raises(ConfigError, match="score_every must be at least 1, got 0"):
+        read("[audit]\nscore_every = 0\n")
+
+
 @pytest.mark.parametrize(
     ("attacks", "reason"),
     [

@@ -13,6 +13,7 @@ Source = Literal["others", "test"]
 IMAGES: dict[Budget, int] = {"quick": 64, "short": 256, "full": 1000}
 AUXILIARY: dict[Budget, int] = {"quick": 2000, "short": 10000, "full": 30000}
 EVERY_ATTACK = "all"  # in place of a name
+NEVER = "never"  # in place of a number of steps
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class AuditOptions:
         secret: file with the secret of an owner who joined, if it was given one.
         during: whether to train the run once more, with attacks that watch.
         score_every: steps between two scores of attacks that observe, on the batch at
-            hand; 0 is never.
-        save_every: steps between two saves of such attacks; 0 is never.
+            hand; None is never.
+        save_every: steps between two saves of such attacks; None is never.
         resume: whether to resume an interrupted audit from where it was saved.
     """
 
@@ -56,20 +57,15 @@ class AuditOptions:
     data: str | None = None
     secret: str | None = None
     during: bool = False
-    score_every: int = 100
-    save_every: int = 200
+    score_every: int | None = 100
+    save_every: int | None = 200
     resume: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("images", "auxiliary"):
+        for name in ("images", "auxiliary", "score_every", "save_every"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ConfigError(
                     f"{name} must be at least 1, got {getattr(self, name)}"
-                )
-        for name in ("score_every", "save_every"):
-            if getattr(self, name) < 0:
-                raise ConfigError(
-                    f"{name} must be 0 or more, got {getattr(self, name)}"
                 )
         choices = ("form", FormChoice), ("budget", Budget), ("auxiliary_from", Source)
         for name, known in choices:

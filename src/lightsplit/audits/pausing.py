@@ -50,19 +50,19 @@ class Pauses:
         self._job = job
         self._learners = learners
         self._trajectory = trajectory
-        self._every = options.save_every if learners else 0
+        self._every = options.save_every if learners else None
         self._audit = describe(options)
         self._saved = 0
 
     def save_if_due(self) -> None:
         """Save if enough steps have passed since the last save."""
         steps = self._job.trainer.progress.steps
-        if self._every and steps - self._saved >= self._every:
+        if self._every is not None and steps - self._saved >= self._every:
             self.save()
 
     def save(self) -> None:
         """Save the attacks' learning so far, unless saving is switched off."""
-        if not self._every:
+        if self._every is None:
             return
         files = {
             f"attack-{number}.safetensors": tensors.to_bytes(attack.state())

@@ -32,7 +32,7 @@ Line = dict[str, Any]
 class Trajectory:
     """The progress of attacks, one file audit-NAME.jsonl for each."""
 
-    def __init__(self, victim: Victim, folder: Path, every: int) -> None:
+    def __init__(self, victim: Victim, folder: Path, every: int | None) -> None:
         self._victim = victim
         self._folder = folder
         self._every = every
@@ -40,7 +40,7 @@ class Trajectory:
 
     def look(self, attack: Observes, step: int) -> None:
         """Score the attack's guess of the batch of ``step``, if it is time to."""
-        if not self._every or (step + 1) % self._every:
+        if self._every is None or (step + 1) % self._every:
             return
         batches = self._victim.job.trainer.batches[self._victim.client]
         inputs, _ = batches.batch(step)

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from lightsplit.audits.options import NEVER
+
 Run = Annotated[
     Path,
     typer.Argument(
@@ -80,14 +82,32 @@ During = Annotated[
         "labels at each evaluation; other named attacks follow the training",
     ),
 ]
+
+
+def _steps_or_never(text: str | int) -> int | None:
+    """Return a number of steps, or None for the word that means no steps at all."""
+    if text == NEVER:
+        return None
+    if not str(text).isdecimal() or int(text) < 1:
+        raise typer.BadParameter(f"expected 1 or more steps, or {NEVER}; got {text}")
+    return int(text)
+
+
 ScoreEvery = Annotated[
-    int,
+    int | None,
     typer.Option(
-        min=0, help="--during: steps between lines of audit-NAME.jsonl; 0: no lines"
+        parser=_steps_or_never,
+        metavar="STEPS",
+        help="--during: steps between lines of audit-NAME.jsonl, or 'never'",
     ),
 ]
 SaveEvery = Annotated[
-    int, typer.Option(min=0, help="--during: steps between saves; 0: never")
+    int | None,
+    typer.Option(
+        parser=_steps_or_never,
+        metavar="STEPS",
+        help="--during: steps between saves, or 'never'",
+    ),
 ]
 GoOn = Annotated[
     bool, typer.Option("--resume", help="--during: continue an interrupted audit")

@@ -126,7 +126,12 @@ def join(  # noqa: PLR0913
     folder = state or Path("runs") / f"client-{name}"
     is_hidden = json or not console.err.is_terminal
     warnings = RollbackWarnings()
-    with console.reported_errors(), _leaving(), Bar(is_hidden=is_hidden) as bar:
+    with (
+        warnings.repeated_at_the_end(folder),
+        console.reported_errors(),
+        _leaving(),
+        Bar(is_hidden=is_hidden) as bar,
+    ):
         options = JoinOptions(
             key=SealingKey.load(key) if key else None,
             secret=Secret.load(secret) if secret else None,
@@ -151,7 +156,6 @@ def join(  # noqa: PLR0913
             watch=bar.show,
             callbacks=chosen_callbacks(tensorboard=tensorboard, mlflow=mlflow),
         )
-    warnings.repeat(folder)
     if json:
         console.print_json({**figures, "went_back": warnings.told})
     else:
@@ -194,13 +198,21 @@ class RollbackWarnings:
         self.told.append(text)
         console.alarm(text)
 
-    def repeat(self, folder: Path) -> None:
-        """Say at the end how often the server went back, and where that is noted."""
-        count = len(self.told)
-        if count:
-            times = "once" if count == 1 else f"{count} times"
-            file = folder / client_log.FILE_NAME
-            console.alarm(f"the server went back {times}; {file} has every turn")
+    @contextmanager
+    def repeated_at_the_end(self, folder: Path) -> Iterator[None]:
+        """Say, however the block ends, how often the server went back.
+
+        Args:
+            folder: of the client, with the log of every turn.
+        """
+        try:
+            yield
+        finally:
+            count = len(self.told)
+            if count:
+                times = "once" if count == 1 else f"{count} times"
+                file = folder / client_log.FILE_NAME
+                console.alarm(f"the server went back {times}; {file} has every turn")
 
 
 class Bar(Progress):

@@ -42,18 +42,19 @@ StepTimeout = Annotated[
     typer.Option(min=0.1, help="seconds of silence before a client loses its turn"),
 ]
 TurnTimeout = Annotated[
-    float,
+    float | None,
     typer.Option(
-        min=0,
-        help="seconds that the run waits for one turn, whatever its client does, "
-        "before it ends; 0: one step timeout per step of the turn and ten more",
+        min=0.1,
+        help="seconds that the run waits for one turn or round, whatever its clients "
+        "do, before it ends; default: one step timeout per step of the turn and ten "
+        "more",
     ),
 ]
 MinClients = Annotated[
-    int,
+    int | None,
     typer.Option(
-        min=0,
-        help="rounds: owners that are enough for a round to go on; 0: all",
+        min=1,
+        help="rounds: owners that are enough for a round to go on; default: all",
     ),
 ]
 RoundTimeout = Annotated[

@@ -32,12 +32,12 @@ ParticipationFile = Annotated[
     ),
 ]
 RoundWorkers = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--workers",
-        min=0,
+        min=1,
         help="processes that compute the owners of parallel rounds, one thread each; "
-        "their number does not change the results; 0: this process does it",
+        "their number does not change the results; default: this process does it",
     ),
 ]
 RecordAsJson = Annotated[

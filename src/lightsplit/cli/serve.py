@@ -61,8 +61,8 @@ def serve(  # noqa: PLR0913
     out: RunOut = None,
     resume: Resume = None,
     step_timeout_seconds: StepTimeout = 60.0,
-    turn_timeout_seconds: TurnTimeout = 0.0,
-    min_clients: MinClients = 0,
+    turn_timeout_seconds: TurnTimeout = None,
+    min_clients: MinClients = None,
     round_timeout: RoundTimeout = 30.0,
     checkpoint_every: CheckpointEvery = None,
     status_address: StatusAddress = None,
@@ -75,7 +75,8 @@ def serve(  # noqa: PLR0913
 
     The server needs no data. Clients run 'lightsplit join' with the same settings. Exit
     codes: 0 done, 1 error, 3 ended by a detector (--on-flag stop), 130 or 143 stopped
-    by SIGINT or SIGTERM after a turn and saved; resume with 'serve --resume FOLDER'.
+    by SIGINT or SIGTERM: after a turn and saved, or in the middle of one that did not
+    end within the step timeout. Resume with 'serve --resume FOLDER'.
 
     [bold]Examples[/]
 
@@ -119,7 +120,8 @@ def serve(  # noqa: PLR0913
             callbacks=chosen_callbacks(tensorboard=tensorboard, mlflow=mlflow),
         )
     if record is None:
-        console.err.print(_stopped(folder), soft_wrap=True, highlight=False)
+        text = _stopped(folder, is_cut_short=display.is_cut_short)
+        console.err.print(text, soft_wrap=True, highlight=False)
         raise SystemExit(display.exit_code)
     if json:
         console.print_json(record)
@@ -140,7 +142,12 @@ def _assist(
         assist_experiment(experiment)
 
 
-def _stopped(folder: RunFolder) -> str:
+def _stopped(folder: RunFolder, *, is_cut_short: bool) -> str:
+    if is_cut_short:
+        return (
+            "stopped in the middle of a turn, which is not saved; resume with --resume "
+            f"{folder.path}: the run goes on from its last checkpoint"
+        )
     if checkpoint_folder.exists(folder.checkpoint):
         return f"stopped and saved; resume with --resume {folder.path}"
     return (
@@ -154,14 +161,15 @@ def _already_over(coordinator: Coordinator) -> str:
     if coordinator.stays:
         return (
             "the run is over and recorded: this server stays for 'lightsplit predict' "
-            "until it is stopped, or until every client has come for the end again"
+            "until it is stopped, or until every client has come back and heard of the "
+            "end"
         )
     missing = [one.name for one in coordinator.members if not one.is_told]
     if not missing:
         return "the run is over and every client knows: this server writes its record"
     return (
-        f"the run is over; {', '.join(missing)} may come for the end until the step "
-        "timeout, then this server writes its record"
+        f"the run is over; this server waits for {', '.join(missing)} to come back and "
+        "hear of it, at most for the step timeout, then it writes its record"
     )
 
 
@@ -184,9 +192,11 @@ class Display:
         self._evaluations: int | None = None  # reported, or from before this server
         self._present: set[str] = set()
         self.exit_code = 0
+        self.is_cut_short = False
 
     def watch(self, coordinator: Coordinator, port: int) -> bool:
         """Show the run; return false if the user asked to stop."""
+        self.is_cut_short = coordinator.is_cut_short
         if not self._is_announced:
             console.err.print(f"listening on port {port}", highlight=False)
             self._is_announced = True

@@ -41,7 +41,7 @@ def train(  # noqa: PLR0913
     data_dir: DataDir = None,
     checkpoint_every: CheckpointEvery = None,
     participation: ParticipationFile = None,
-    workers: RoundWorkers = 0,
+    workers: RoundWorkers = None,
     tensorboard: TensorBoard = False,
     mlflow: MLflow = None,
     json: RecordAsJson = False,
@@ -100,7 +100,7 @@ def train_in(  # noqa: PLR0913
     is_quiet: bool = False,
     callbacks: Sequence[Callback] = (),
     participation: Path | None = None,
-    workers: int = 0,
+    workers: int | None = None,
 ) -> dict[str, Any]:
     """Run with a progress bar; exit with code 130 if the user interrupts it."""
     title = f"{experiment.make_task().name} {method(experiment)}"

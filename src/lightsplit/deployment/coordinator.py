@@ -167,6 +167,11 @@ class Coordinator:
         return self._control.stays
 
     @property
+    def is_cut_short(self) -> bool:
+        """Return whether the run was stopped in the middle of a turn, not saved."""
+        return self._control.is_cut_short
+
+    @property
     def is_over(self) -> bool:
         """Return whether no further turn begins."""
         return self._control.is_over

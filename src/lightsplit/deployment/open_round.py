@@ -83,6 +83,11 @@ class OpenRound:
         is_late = self.waited(now) >= patience
         return is_late and len(self.heard) >= max(least, 1)
 
+    @property
+    def refused(self) -> set[int]:
+        """The owners whose messages put them out of this round."""
+        return set(self._refusals)
+
     def check_not_refused(self, client: int) -> None:
         """Raise the refusal that put an owner out of this round, if there was one."""
         if client in self._refusals:

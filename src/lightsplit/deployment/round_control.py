@@ -6,10 +6,10 @@ import time
 from lightsplit.deployment.roster import Member, Roster
 from lightsplit.deployment.round_run import RoundRun
 from lightsplit.deployment.run_control import RunControl
-from lightsplit.deployment.turn_budget import SPARE_MOVES
 from lightsplit.errors import RunError
+from lightsplit.runs.rounds import Round
 
-_MOVES = 1 + SPARE_MOVES  # of a round's one step
+_WAITS = 5  # of a round for late owners: at its beginning, and at four stages at most
 
 
 class RoundControl(RunControl):
@@ -29,26 +29,43 @@ class RoundControl(RunControl):
             self.pass_on()
 
     def check_time(self) -> None:
-        """Let a round go on without late owners; end a run that has come to a halt."""
+        """Let a round go on without late owners; end a run whose round does not end."""
         if self.is_over:
             return
         self.begin_if_ready()
         self.pass_on()
-        plan = self.run.plan
-        seconds = plan.turn_timeout_seconds or plan.step_timeout_seconds * _MOVES
-        seconds = max(seconds, 2 * plan.round_timeout_seconds)
-        if self.run.waited(time.monotonic()) > seconds:
-            self.fail(self._waited(seconds))
+        round_ = self.run.next_round
+        silent = max(self._budget.seconds(1), 2 * self.run.plan.round_timeout_seconds)
+        whole = 0.0 if round_ is None else self._seconds(round_)
+        if self._budget.is_used_up(round_, whole):
+            self.fail(self._unended(f"was not over within {whole:.0f} seconds"))
+        elif self.run.waited(time.monotonic()) > silent:
+            self.fail(self._unended(f"stood still for {silent:.0f} seconds"))
         elif time.monotonic() > self._stop_deadline:
             self._stop_now()
             self._end()
 
-    def _waited(self, seconds: float) -> RunError:
-        names = [self.roster[index].name for index in sorted(self.run.awaited())]
+    def _seconds(self, round_: Round) -> float:
+        """Return how long a round may take in all, however often it begins again."""
+        plan, contract = self.run.plan, self.run.contract
+        turns = (1,) if contract.is_parallel else round_.steps_of
+        seconds = sum(self._budget.seconds(steps) for steps in turns)
+        if self.run.least == contract.clients:
+            return seconds
+        waits = _WAITS if contract.is_parallel else _WAITS + contract.clients
+        return max(seconds, waits * plan.round_timeout_seconds)
+
+    def _unended(self, what: str) -> RunError:
+        restarts = self.run.restarts
+        owners = restarts.owners or self.run.awaited()
+        names = ", ".join(self.roster[index].name for index in sorted(owners))
+        why = f"it waits for {names}"
+        if restarts.owners:
+            times = "once" if restarts.count == 1 else f"{restarts.count} times"
+            why = f"refused messages of {names} made it begin again {times}"
         return RunError(
-            f"round {self.run.number} has waited for {', '.join(names)} for "
-            f"more than {seconds:.0f} seconds; resume when they are back, give them "
-            "more time with --turn-timeout-seconds, or go on without them with "
+            f"round {self.run.number} {what}: {why}; resume when they are back, give "
+            "them more time with --turn-timeout-seconds, or go on without them with "
             "--min-clients"
         )
 
@@ -98,6 +115,7 @@ class RoundControl(RunControl):
             self.stop_if_idle()
 
     def _stop_now(self) -> None:
-        if self.run.is_begun and self.run.is_at_boundary:
+        self.is_cut_short = not self.run.is_at_boundary
+        if self.run.is_begun and not self.is_cut_short:
             self.run.save()
         self._is_stopped = True

@@ -3,9 +3,9 @@
     begin ─► open ─► codes ─► gradients ─► [shares] ─► hand-in ─► [boundary] ─► open …
 
 ``advance`` moves the round on as far as the messages received, and the time, allow. If
-refusals leave a round with too few owners before its update, it begins again. The run
-can be saved at a boundary; a restarted server resumes from the last one it saved, and
-the owners return to it.
+refusals leave a round with too few owners before its update, it begins again, if
+possible without the owners that were refused. The run can be saved at a boundary; a
+restarted server resumes from the last one it saved, and the owners return to it.
 
 With shared heads, an owner that missed a round needs the newest side: another owner
 hands it in, sealed, at the end of the next round. The caller holds the lock.
@@ -21,6 +21,7 @@ from lightsplit.deployment.roster import Member, Roster
 from lightsplit.deployment.round_boundary import RoundBoundary
 from lightsplit.deployment.round_grants import RoundGrants
 from lightsplit.deployment.round_reports import check_done, report
+from lightsplit.deployment.round_restarts import RoundRestarts
 from lightsplit.deployment.round_steps import RoundSteps, StageSteps
 from lightsplit.deployment.turn_steps import computed
 from lightsplit.errors import ProtocolError
@@ -62,6 +63,8 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         state: where the run stands.
         open: the round under way, if there is one.
         finished: the message that ends the run, once it is over.
+        next_round: the one under way or due; None before and after the run.
+        restarts: the owners that made this round begin again.
     """
 
     def __init__(
@@ -83,7 +86,8 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         self._grants.every_client_evaluates = plan.every_client_evaluates
         self._participation = Participation(folder.parent / "participation.jsonl")
         self._rounds: Iterator[Round] | None = None
-        self._next: Round | None = None
+        self.next_round: Round | None = None
+        self.restarts = RoundRestarts()
         self._here: set[int] = set()  # owners that are waiting for a round
         self._idle_since = time.monotonic()
         self._clock = time.monotonic()
@@ -141,7 +145,8 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         self._here.add(member.index)
         is_drawn = self.plan.owners_per_round > 0
         is_ready = self._boundary.is_ready(member.index)
-        if self.open is not None and is_ready and not is_drawn:
+        may_enter = is_ready and member.index not in self.restarts.owners
+        if self.open is not None and may_enter and not is_drawn:
             self.open.invite(member.index)
 
     def leave(self, member: Member) -> None:
@@ -169,7 +174,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
             )
         self._make_schedule()
         self._rounds = rounds(self.state.schedule, self._boundary.number)
-        self._next = next(self._rounds, None)
+        self.next_round = next(self._rounds, None)
         self._clock = self._idle_since = time.monotonic()
         self._finish_if_over()
         if self.finished is None and not self._saved.exists:
@@ -238,6 +243,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         with self.computing:
             replies = self._answers(opened)
         if len(replies) < self._least_now and self._steps.undo_round(opened):
+            self.restarts.note(opened.refused)
             self.open = None
             self._idle_since = now
         else:
@@ -261,7 +267,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         return self.at_work() if self.open is not None else known
 
     def _is_due(self, now: float) -> bool:
-        if self._next is None or self.finished is not None:
+        if self.next_round is None or self.finished is not None:
             return False
         if self.open is None:
             able = [one for one in self._here if self._boundary.is_ready(one)]
@@ -276,11 +282,12 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         return min(self.least, self.plan.owners_per_round or self.least)
 
     def _open(self, now: float) -> None:
-        assert self._next is not None  # noqa: S101  it is due
+        assert self.next_round is not None  # noqa: S101  it is due
         able = {one for one in self._here if self._boundary.is_ready(one)}
+        able = self.restarts.fit(able, self._least_now)
         most, seed = self.plan.owners_per_round, self.contract.seed
-        able = drawn_owners(able, most, seed=seed, number=self._next.number)
-        self.open = self._make_round(self._next, able, now)
+        able = drawn_owners(able, most, seed=seed, number=self.next_round.number)
+        self.open = self._make_round(self.next_round, able, now)
 
     def _make_round(self, round_: Round, invited: set[int], now: float) -> OpenRound:
         return OpenRound(round_, step_kinds(self.contract, TRAIN), invited, now)
@@ -326,8 +333,9 @@ class RoundRun(NetworkedRun[RoundBoundary]):
             evaluation = mean_evaluation(reports)
             self.state.remember(opened.round.turn, evaluation, counts)
         self.open = None
+        self.restarts.clear()
         assert self._rounds is not None  # noqa: S101  the run has begun
-        self._next = next(self._rounds, None)
+        self.next_round = next(self._rounds, None)
         self._finish_if_over()
         every, steps = self.plan.checkpoint_every, self.progress.place
         has_step = is_due(every, steps, opened.round.steps, is_evaluated=is_tested)
@@ -350,7 +358,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         reason = self.state.stop_reason
         if reason is not None:
             self.save()
-            self._next = None
+            self.next_round = None
             self.finished = self._boundary.finished(reason)
 
     def infer(self, message: CodeMessage) -> Reply:

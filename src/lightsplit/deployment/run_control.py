@@ -41,7 +41,9 @@ class RunControl:
         wants_stop: whether the run is to stop at the next boundary.
         failure: the error of the server itself that ended the run, if there was one.
         stays: whether a server that found its run over stays for predictions until it
-            is stopped or every client has asked for the end again.
+            is stopped or every client has come back and heard of the end.
+        is_cut_short: whether the run was stopped in the middle of a turn or round,
+            without a save.
     """
 
     def __init__(self, run: ServerRun, roster: Roster, lock: threading.RLock) -> None:
@@ -58,6 +60,7 @@ class RunControl:
         self._stop_deadline = math.inf
         self._last_step = -math.inf
         self._is_stopped = False
+        self.is_cut_short = False
         self._ended = 0.0
         self.stays = False
 
@@ -141,11 +144,10 @@ class RunControl:
         if self.is_over:
             return
         oldest = self.run.turns.oldest
-        if oldest is not None and self._budget.is_used_up(oldest):
-            name, seconds = (
-                self.roster[oldest.client].name,
-                self._budget.seconds(oldest),
-            )
+        seconds = self._budget.seconds(0 if oldest is None else oldest.steps)
+        if self._budget.is_used_up(oldest, seconds):
+            assert oldest is not None  # noqa: S101  a turn used its time up
+            name = self.roster[oldest.client].name
             self.fail(
                 RunError(
                     f"{name} has not handed in turn {oldest.number} within "
@@ -211,7 +213,8 @@ class RunControl:
             )
 
     def _stop_now(self) -> None:
-        if self.run.turns.is_begun and self.run.turns.is_at_boundary:
+        self.is_cut_short = not self.run.turns.is_at_boundary
+        if self.run.turns.is_begun and not self.is_cut_short:
             self.run.save()
         self._is_stopped = True
 

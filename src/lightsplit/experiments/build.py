@@ -81,7 +81,7 @@ def build(
     experiment: Experiment,
     data_dir: Path | None = None,
     participation: Sequence[Attendance] = (),
-    workers: int = 0,
+    workers: int | None = None,
 ) -> Job:
     """Return the job that ``experiment`` describes.
 
@@ -89,9 +89,9 @@ def build(
         experiment: to run.
         data_dir: folder of the datasets.
         participation: who takes part in each round; if empty, everybody.
-        workers: processes that compute the owners of a round; 0 means this one alone.
+        workers: processes that compute the owners of a round; None: this one alone.
     """
-    crew = make_crew(experiment, data_dir, workers) if workers else None
+    crew = None if workers is None else make_crew(experiment, data_dir, workers)
     dataset = pieces.load_dataset(experiment, data_dir)
     cuts = make_cuts(experiment, pieces.load_parts(experiment))
     parts, codec, output_codec, contract, *_ = cuts

@@ -259,15 +259,19 @@ def _check_drawn(experiment: "Experiment") -> None:
         )
 
 
-def check_absence(experiment: "Experiment", min_clients: int) -> None:
+def check_absence(experiment: "Experiment", min_clients: int | None) -> None:
     """Refuse absent owners in runs that need every owner."""
-    if min_clients and not experiment.has_rounds:
+    if min_clients is None:
+        return
+    if min_clients < 1:
+        raise ConfigError(f"--min-clients: expected 1 or more, got {min_clients}")
+    if not experiment.has_rounds:
         raise ConfigError(
             "in turns every owner is awaited: --min-clients needs --rounds parallel "
             "or splitfed"
         )
     is_own = experiment.is_splitfed and experiment.training.turn_steps == "epoch"
-    if min_clients and is_own:
+    if is_own:
         raise ConfigError(
             "an owner that is away when the run begins has not said how many batches "
             "its epoch has: --min-clients needs a number of --turn-steps, got epoch"

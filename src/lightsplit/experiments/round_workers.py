@@ -26,6 +26,8 @@ def make_crew(experiment: Experiment, data_dir: Path | None, workers: int) -> Cr
             "workers compute owners who work at the same time: --workers needs "
             f"--rounds parallel, got {experiment.owners.rounds}"
         )
+    if workers < 1:
+        raise ConfigError(f"workers must be at least 1, got {workers}")
     return Crew(workers, make_worker, (experiment.to_toml(), data_dir))
 
 

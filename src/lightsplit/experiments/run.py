@@ -33,7 +33,7 @@ def run(  # noqa: PLR0913
     started: Callable[[Job], None] = lambda _job: None,
     callbacks: Sequence[Callback] = (),
     participation: Path | None = None,
-    workers: int = 0,
+    workers: int | None = None,
 ) -> dict[str, Any] | None:
     """Train, write all results to ``folder`` and return the record.
 
@@ -44,7 +44,7 @@ def run(  # noqa: PLR0913
     Checkpoints are ``checkpoint_every`` steps apart (0: at each evaluation), and there
     is always one at the end. ``callbacks`` get every line of metrics.jsonl.
     ``participation`` says who takes part in each round. ``workers`` is the number of
-    processes that compute the owners of parallel rounds, beside this one.
+    processes that compute the owners of parallel rounds; None: this one does it.
     """
     if experiment.server.encrypted:
         raise ConfigError(

@@ -1,7 +1,6 @@
 """What a server remembers of one client whose loop is its own."""
 
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from lightsplit.protocol import Reply
 from lightsplit.protocol.control import Updated
@@ -24,7 +23,6 @@ class Book:
         last: the last message of a step and its reply, for a client that asks again.
         is_undone: whether the update under way was forgotten; the client must send its
             messages again.
-        heard: when the client was last heard.
     """
 
     name: str
@@ -35,7 +33,6 @@ class Book:
     messages: int = 0
     last: tuple[Key, Reply] | None = None
     is_undone: bool = False
-    heard: float = field(default_factory=time.monotonic)
 
     @property
     def updated(self) -> Updated:

@@ -54,7 +54,7 @@ class Host:
             save_every: updates between saves. Whenever a client saves its state, the
                 server saves too.
             keep_saves: how many saves stay.
-            step_timeout_seconds: how long others wait for an update left open.
+            step_timeout_seconds: the longest that others wait for one update.
         """
         if self.loops is None:
             contract = self.agreement.contract
@@ -113,6 +113,7 @@ class Host:
                     watch=watch_held,
                 )
             except KeyboardInterrupt:  # the usual way to stop
+                loops.save()
                 _LOG.warning("stopped and saved in %s", folder)
             finally:
                 loops.save()
@@ -124,7 +125,7 @@ def host(  # noqa: PLR0913
     *,
     optimizer: OptimizerFactory,
     device_map: DeviceMap | None = None,
-    clip_norm: float = 0.0,
+    clip_norm: float | None = None,
     autocast: torch.dtype | None = None,
     freeze_backbone: bool = False,
     normalisation: str | None = None,
@@ -136,7 +137,7 @@ def host(  # noqa: PLR0913
         model: the same at both ends; the server trains its backbone.
         optimizer: makes the server's optimizer over parameters.
         device_map: devices by names of modules, for a backbone on several accelerators.
-        clip_norm: the largest norm of the server's gradient; 0 does not clip.
+        clip_norm: the largest norm of the server's gradient; None does not clip.
         autocast: a type such as ``torch.bfloat16`` to compute in.
         freeze_backbone: whether the server's weights stay as they are.
         normalisation: whose running statistics its layers use: ``per-client``, which is
@@ -144,6 +145,11 @@ def host(  # noqa: PLR0913
         agreed: the settings of ``connect`` that both ends must have alike, from
             ``head_until`` to ``seed``.
     """
+    if clip_norm is not None and not clip_norm > 0:
+        raise ConfigError(
+            f"clip_norm: expected more than 0, got {clip_norm:g}; leave it out to clip "
+            "nothing"
+        )
     agreement = agree(model, **agreed)
     refuse_empty(agreement.parts.backbone)
     if device_map is not None:

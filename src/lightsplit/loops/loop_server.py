@@ -11,8 +11,8 @@ at a time, so no other update changes the weights in between. Each update of eac
 is applied exactly once:
 
 * A repeated message gets the same reply as before.
-* If an update stays open for too long while others wait, it is dropped. Its client is
-  asked to send the messages again.
+* If others wait too long for an update, whatever its client does meanwhile, it is
+  dropped. Its client is asked to send the messages again.
 * If a client goes back to its own checkpoint, so does the server, provided it has a
   save of that moment and no other client has trained since. Otherwise the server
   answers the client's updates again but does not apply them again.
@@ -45,7 +45,7 @@ class LoopServer:
         saves: where the weights are saved; None keeps them in memory alone.
         names: the clients that may come; None admits the first that come.
         save_every: updates between saves.
-        step_timeout_seconds: how long others wait for an update that was left open.
+        step_timeout_seconds: the longest that others wait for one update.
 
     Attributes:
         run: the run's random name.
@@ -70,6 +70,7 @@ class LoopServer:
         self._books: dict[str, Book] = {}
         self._free = threading.Condition(self.lock)
         self._owner: Book | None = None
+        self._opened = 0.0  # when the owner's update began
         self._queue: list[Book] = []
         self._saves = saves
         self._save_every = save_every
@@ -98,15 +99,11 @@ class LoopServer:
             is_alive: returns whether the client still waits for the reply.
         """
         with self.lock:
-            book.heard = time.monotonic()
-            try:
-                if isinstance(message, Update):
-                    return self._update(book, message)
-                if isinstance(message, CodeMessage) and not message.is_training:
-                    return computed(message, self.server.answer)
-                return self._step(book, message, is_alive)
-            finally:
-                book.heard = time.monotonic()
+            if isinstance(message, Update):
+                return self._update(book, message)
+            if isinstance(message, CodeMessage) and not message.is_training:
+                return computed(message, self.server.answer)
+            return self._step(book, message, is_alive)
 
     def settle(self) -> None:
         """Do the work that was put off until a reply was on its way."""
@@ -171,18 +168,20 @@ class LoopServer:
                 "messages again",
                 code="stale-turn",
             )
-        self._owner = book
+        if self._owner is not book:
+            self._owner, self._opened = book, time.monotonic()
 
     def _wait_for_turn(self, book: Book, is_alive: Callable[[], bool]) -> None:
         """Wait until this client is first in the queue and no update is open."""
+        began = time.monotonic()
         while self._owner is not None or self._queue[0] is not book:
-            silent = 0.0
+            waited = 0.0
             if self._owner is not None:
-                silent = time.monotonic() - self._owner.heard
-                if silent > self._timeout:
+                waited = time.monotonic() - max(began, self._opened)
+                if waited > self._timeout:
                     self._forget(self._owner)
                     continue
-            self._free.wait(min(self._timeout - silent, _LONGEST_NAP_SECONDS) + 0.01)
+            self._free.wait(min(self._timeout - waited, _LONGEST_NAP_SECONDS) + 0.01)
             if not is_alive():
                 raise ProtocolError("the connection was cut off", code="stale-turn")
 

@@ -116,7 +116,9 @@ class Saves:
             contract, run = str(content["contract"]), str(content["run"])
             applied = {str(k): int(v) for k, v in content["applied"].items()}
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-            raise RunError(f"{path} is no save of a server: {error!r}") from error
+            raise RunError(
+                f"{path} is not a save of a server, or is damaged: {error!r}"
+            ) from error
         if contract != self._contract:
             raise ContractError(
                 f"{path} is of another run: expected contract {self._contract[:12]}, "

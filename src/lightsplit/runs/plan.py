@@ -22,9 +22,10 @@ class RunPlan:
             the last turn the server stays this long for clients that have not yet
             acknowledged the end.
         turn_timeout_seconds: the longest that the run waits for one turn, whatever its
-            client does; then the run ends. 0 is one step timeout per step of the turn
-            and ten more.
-        min_clients: owners that are enough for a round; 0 is all of them.
+            client does; then the run ends. None is one step timeout per step of the
+            turn and ten more. A round has the time of a turn, a round of SplitFed that
+            of all its turns.
+        min_clients: owners that are enough for a round; None is all of them.
         owners_per_round: the most owners of a round, drawn anew for each; 0 is
             all who are there.
         round_timeout_seconds: how long a round waits at each stage for those who are
@@ -41,9 +42,9 @@ class RunPlan:
     monitor: Monitor = ACCURACY
     checkpoint_every: int = 0
     step_timeout_seconds: float = 60.0
-    turn_timeout_seconds: float = 0.0
+    turn_timeout_seconds: float | None = None
     local_epochs: int = 0
-    min_clients: int = 0
+    min_clients: int | None = None
     owners_per_round: int = 0
     round_timeout_seconds: float = 30.0
     every_client_evaluates: bool = False

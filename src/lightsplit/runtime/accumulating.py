@@ -32,7 +32,7 @@ class AccumulatingServer(Server):
     Args:
         side: the modules that this server runs.
         clip_norm: the largest norm of the gradient of the weights, which is scaled down
-            to it; 0 does not clip.
+            to it; None does not clip.
         autocast: a type such as ``torch.bfloat16`` to compute in; None is the weights'.
         options: of Server.
     """
@@ -41,7 +41,7 @@ class AccumulatingServer(Server):
         self,
         side: ServerSide,
         *,
-        clip_norm: float = 0.0,
+        clip_norm: float | None = None,
         autocast: torch.dtype | None = None,
         **options: Any,
     ) -> None:
@@ -62,9 +62,9 @@ class AccumulatingServer(Server):
             base_rate: the one that its schedule began with. This server's own learning
                 rate follows in the same proportion.
         """
-        self._follow(rate, base_rate)
         check_norm("gradient of the weights", self.side.gradients, self.norm_limit)
-        if self._clip_norm:
+        self._follow(rate, base_rate)
+        if self._clip_norm is not None:
             clip_grad_norm_(self.side.modules.parameters(), self._clip_norm)
         self._opened.clear()
         self._before = None

@@ -8,6 +8,7 @@ during = true                             and the other options of an audit
 from typing import Any
 
 from lightsplit.audits import AuditOptions
+from lightsplit.audits.options import NEVER
 from lightsplit.audits.stages import stages
 from lightsplit.errors import ConfigError
 
@@ -24,6 +25,7 @@ AUDIT_KEYS = (
     "score_every",
     "save_every",
 )
+_MAYBE_NEVER = ("score_every", "save_every")
 
 
 def make_audit_options(table: dict[str, Any]) -> AuditOptions | None:
@@ -31,7 +33,10 @@ def make_audit_options(table: dict[str, Any]) -> AuditOptions | None:
     if not table:
         return None
     usual = AuditOptions()
+    never = {key for key in _MAYBE_NEVER if table.get(key) == NEVER}
     for key, value in table.items():
+        if key in never:
+            continue
         default = getattr(usual, key)
         kind = list if key == "attacks" else int if default is None else type(default)
         if type(value) is not kind:
@@ -39,6 +44,7 @@ def make_audit_options(table: dict[str, Any]) -> AuditOptions | None:
     for name in table.get("attacks", ()):
         if not isinstance(name, str):
             raise ConfigError(f"audit.attacks: expected names of attacks, got {name!r}")
-    options = AuditOptions(**{**table, "attacks": tuple(table.get("attacks", ()))})
+    given = {**table, **dict.fromkeys(never)}
+    options = AuditOptions(**{**given, "attacks": tuple(table.get("attacks", ()))})
     stages(options)  # refuses options that contradict each other
     return options

@@ -33,12 +33,18 @@ def wait_until(condition, what, seconds=PATIENCE_SECONDS):
 
 
 class Process:
-    """One command that runs, or ran."""
+    """One command that runs, or ran.
+
+    Attributes:
+        code: its exit code, once it is over.
+        peak_bytes: the most memory that it held, once it is over.
+    """
 
     def __init__(self, pid, log):
         self.pid = pid
         self.log = log
         self.code = None
+        self.peak_bytes = 0
         self._is_over = threading.Event()
 
     def signal(self, number):
@@ -46,8 +52,8 @@ class Process:
             with suppress(ProcessLookupError):  # it has just ended
                 os.kill(self.pid, number)
 
-    def end(self, code):
-        self.code = code
+    def end(self, code, peak_bytes):
+        self.code, self.peak_bytes = code, peak_bytes
         self._is_over.set()
 
     def wait(self, seconds=PATIENCE_SECONDS):
@@ -122,7 +128,7 @@ class Zygote:
             process = wait_until(
                 lambda pid=fact["pid"]: self._processes.get(pid), "a pid"
             )
-            process.end(fact["code"])
+            process.end(fact["code"], fact["peak_bytes"])
 
 
 class Cluster:

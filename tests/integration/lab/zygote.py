@@ -3,7 +3,7 @@
 stdin:   {"argv": ["lightsplit", …], "log": path, "cwd": path}   start a command
          null                            kill whatever still runs, and end
 stdout:  {"pid": 123}                    it runs
-         {"pid": 123, "code": -9}        it is over
+         {"pid": 123, "code": -9, "peak_bytes": 456}    it is over
 
 A child is a process of its own, with the command line's own entry; only the seconds
 that importing torch takes are saved. The end of stdin does as null does; it may come
@@ -69,11 +69,12 @@ def run():
 
 def reap(running):
     while running:
-        pid, status = os.waitpid(-1, os.WNOHANG)
+        pid, status, used = os.wait4(-1, os.WNOHANG)
         if not pid:
             return
         running.discard(pid)
-        say({"pid": pid, "code": os.waitstatus_to_exitcode(status)})
+        code, peak = os.waitstatus_to_exitcode(status), used.ru_maxrss * 1024
+        say({"pid": pid, "code": code, "peak_bytes": peak})
 
 
 def say(fact):
