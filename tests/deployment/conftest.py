@@ -4,6 +4,7 @@ import queue
 import threading
 import time
 from functools import partial
+from operator import attrgetter
 from types import SimpleNamespace
 
 import pytest
@@ -58,8 +59,12 @@ class CountingServer:
         self.applied = []
         self.open = None
         self.side = SimpleNamespace(
-            state=self._state, load=self._load, check_finite=int, codec=None
+            state=self._state,
+            load=self._load,
+            check_finite=int,
+            codec=SimpleNamespace(rows=attrgetter("values")),
         )
+        self.wire = SimpleNamespace(read_code=attrgetter("code"))
 
     def answer(self, request):
         key, count = (request.client, request.step), float(len(self.applied))

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from lightsplit.deployment.code_count import CodeCount
 from lightsplit.deployment.networked_run import NetworkedRun
 from lightsplit.deployment.open_round import HAND_IN, OpenRound
 from lightsplit.deployment.roster import Member, Roster
@@ -62,6 +63,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         state: where the run stands.
         open: the round under way, if there is one.
         finished: the message that ends the run, once it is over.
+        codes: counts the distinct codes of evaluations.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         super().__init__(contract, plan, roster, boundary, run=run, folder=folder)
         self.open: OpenRound | None = None
         self._server = server
+        self.codes = CodeCount(server)
         self._steps: StageSteps = self._make_steps(server)
         self._grants = RoundGrants(contract, self.state, self._boundary, self._saved)
         self._grants.every_client_evaluates = plan.every_client_evaluates
@@ -183,15 +186,17 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         if opened.kind == HAND_IN and member.index in opened.heard:
             return None
         has_late = bool(self._here - opened.invited)
-        return self._grants.make(opened, member.index, has_late=has_late)
+        grant = self._grants.make(opened, member.index, has_late=has_late)
+        if grant.evaluate:
+            self.codes.begin(member.index)
+        return grant
 
     # The stages of a round.
 
     def hear(self, member: Member, request: Request) -> Reply | None:
         """Take a message of a round; return None while others are still awaited."""
         opened = self._opened(request)
-        reply = opened.reply(member.index, request.kind)
-        if reply is not None:
+        if (reply := opened.reply(member.index, request.kind)) is not None:
             return reply
         opened.check_member(member.index, request.kind)
         if member.index not in opened.heard:
@@ -353,12 +358,18 @@ class RoundRun(NetworkedRun[RoundBoundary]):
             self._next = None
             self.finished = self._boundary.finished(reason)
 
+    def evaluate(self, message: CodeMessage) -> Reply:
+        """Return the output for the code of test samples, and count the code."""
+        reply = self.infer(message)
+        self.codes.add(message)
+        return reply
+
     def infer(self, message: CodeMessage) -> Reply:
         """Return the output for a code outside training; nothing changes."""
         return computed(message, self._server.answer)
 
     def infer_encrypted(self, _message: EncryptedCode) -> EncryptedOutput:
-        """Refuse an encrypted code: a run of parallel rounds has none."""
+        """Refuse an encrypted code: a run of rounds has none."""
         raise ProtocolError("this server reads codes", code="refused")
 
     def settle(self) -> None:
