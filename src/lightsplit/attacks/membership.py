@@ -107,7 +107,11 @@ class MembershipKnown(OfACrowd):
     needs = ("crowd",)
     threat_model = "a server that knows of half of the samples whether they are members"
     cost = "four logistic regressions; seconds"
-    facts = PartFacts(assumes="a client that tells which samples it trained on")
+    facts = PartFacts(
+        source="LightSplit",
+        assumes="a client that tells which samples it trained on",
+        status="ours",
+    )
 
     def sources(self, view: ServerView) -> Sequence[str]:
         """Return code and output, and the samples as the floor of both."""
@@ -131,7 +135,11 @@ class MembershipMatch(OfACrowd):
     needs = ("crowd", "client")
     threat_model = "a server that holds the client's head and suspects certain samples"
     cost = "a pass of head and encoder for each suspect; none to speak of"
-    facts = PartFacts(assumes="the head, and the suspected samples themselves")
+    facts = PartFacts(
+        source="LightSplit",
+        assumes="the head, and the suspected samples themselves",
+        status="ours",
+    )
 
     def __init__(self, *, client: ClientCopy, **options: Any) -> None:
         super().__init__(**options)
