@@ -52,6 +52,7 @@ def test_three_clients_over_mutual_tls_leave_the_same_bits(
         {"codec": "lightsplit-b:bits=2,per_token=true,encoder_hidden=4"},
         {"codec": "lightsplit-b:bits=6,lift=fixed", "objective": ("bit-balance",)},
         {"codec": "fsq:values=2,levels=3,lift=fixed,per_token=true"},
+        {"codec": "lightsplit-b:bits=3,lift=linear"},
         {
             "codec": "lightsplit-b",
             "objective": ("class-codes", "conditional-entropy", "bit-flips"),

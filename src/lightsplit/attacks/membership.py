@@ -4,8 +4,8 @@
                          network is surer of what it has learnt. No help needed. In the
                          vanilla topology the server sees how sure it is: the largest
                          probability
-    membership-known     of half of the crowd it is known, as a colluding client knows
-                         it of its own samples; a classifier reads the rest. It reads
+    membership-known     for half of the crowd it is known, as a colluding client knows
+                         it for its own samples; a classifier reads the rest. It reads
                          the samples themselves too, which no network has touched:
                          whatever it finds there is how the two sets differ, and no
                          memory
@@ -101,11 +101,11 @@ class MembershipClusters(OfACrowd):
 
 @ATTACKS.register("membership-known")
 class MembershipKnown(OfACrowd):
-    """A classifier that was told of half of the crowd."""
+    """A classifier that was told which of half the crowd are members."""
 
     name = "membership-known"
     needs = ("crowd",)
-    threat_model = "a server that knows of half of the samples whether they are members"
+    threat_model = "a server that knows which of half the samples are members"
     cost = "four logistic regressions; seconds"
     facts = PartFacts(
         source="LightSplit",

@@ -115,7 +115,7 @@ def _cost_text(cost: Cost) -> str:
     would_send, would_receive = map(console.bytes_text, plain)
     return (
         f"encrypted: {sent} sent and {received} received in {cost.seconds:.2f} s; in "
-        f"the clear {would_send} and {would_receive}"
+        f"the clear {would_send} and {would_receive} in {cost.plain_seconds:.4f} s"
     )
 
 
