@@ -13,7 +13,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -29,6 +29,7 @@ from lightsplit.transports.homomorphic import Cost
 TASK = Path(__file__).parents[1] / "tests" / "integration" / "own_task" / "linear.py"
 SAMPLES = 64
 NAME = "alice"
+Found = TypeVar("Found")
 
 
 def measure(rounds: int = 5) -> dict[str, Any]:
@@ -85,8 +86,8 @@ def _costs(folder: Path, rounds: int) -> list[Cost]:
 
 
 def _served(
-    experiment: Experiment, folder: Path, use: Callable[[Endpoint], Any]
-) -> Any:
+    experiment: Experiment, folder: Path, use: Callable[[Endpoint], Found]
+) -> Found:
     """Return what ``use`` makes of a server that runs beside it."""
     ports: list[int] = []
     listens, is_done = threading.Event(), threading.Event()
