@@ -6,7 +6,7 @@ Status = Literal["ours", "faithful", "adapted", "not applicable", "–"]
 
 
 class PartFacts(NamedTuple):
-    """Facts about a codec, an objective or an attack, each in a few words.
+    """Facts about a part, each in a few words.
 
     Attributes:
         source: where it was published.

@@ -27,9 +27,10 @@ def test_it_finds_images_in_codes_and_nothing_in_noise(in_training, trivial_erro
     attack = begun(run, settings=FAST)
     run.train(120, attack)
     error = run.error(attack.reconstruct(run.view))
-    assert error < 0.8 * trivial_error(run, ("mean-image", "class-mean"))
+    trivial = trivial_error(run, ("mean-image", "class-mean"))
+    assert error < 0.8 * trivial
     run.noise = True
-    assert run.error(attack.reconstruct(run.view)) > 2 * error
+    assert run.error(attack.reconstruct(run.view)) > trivial
 
 
 def test_the_victim_is_the_same_with_and_without_the_attack(in_training):

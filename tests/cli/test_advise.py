@@ -21,6 +21,21 @@ def task():
     return Task(model=model, head_until="0", tail_from="2", example=example, classes=2)
 """
 
+OWN_TASK = """
+import torch
+from torch import nn
+from lightsplit.tasks import TASKS, Task
+
+def task():
+    def model():
+        layers = [nn.Flatten(), nn.Linear(64, 16), nn.ReLU(), nn.Linear(16, 16)]
+        return nn.Sequential(*layers, nn.ReLU(), nn.Linear(16, 10))
+    return Task(model=model,
+                example=lambda: (torch.rand(2, 1, 8, 8), torch.zeros(2).long()),
+                data=TASKS.create("digits").data, head_until="2", tail_from="5",
+                classes=10)
+"""
+
 BROKEN_TASK = """
 import torch
 from torch import nn
@@ -68,6 +83,24 @@ def test_a_search_advises_and_its_experiment_file_trains(
     lines = json.loads((folder / "frontier.json").read_text())["settings"]
     (chosen,) = (line for line in lines if line["is_advised"])
     assert record["test_accuracy"] == chosen["value"]
+
+
+def test_a_task_of_ones_own_is_advised_on(lightsplit, tmp_path):
+    (tmp_path / "mine.py").write_text(OWN_TASK)
+    words = ["--task", tmp_path / "mine.py", "--train-limit", 200, "--test-limit", 40]
+    words += ["--clients", 2, "--epochs", 1, "--bits", 4, "--objective", "none"]
+    words += ["--attack", "linear", "--images", 20, "--workers", 1]
+    loose = ["--max-reidentification", 1, "--max-ssim-gain", 2]
+    folder = tmp_path / "out"
+    said = lightsplit("advise", *words, *loose, "--out", folder).stdout
+    assert f"train it: lightsplit train {folder / 'advice.toml'}" in said
+    assert (folder / "frontier.png").read_bytes().startswith(b"\x89PNG")
+    advised = tomllib.loads((folder / "advice.toml").read_text())
+    assert advised["task"]["name"].endswith("mine.py")
+    cells = [json.loads(path.read_text()) for path in folder.glob("*/record.json")]
+    assert advised in [cell["experiment"] for cell in cells]
+    codecs = {cell["experiment"]["codec"]["name"] for cell in cells}
+    assert codecs == {"raw", "none", "lightsplit-b"}
 
 
 def test_resuming_repeats_no_cell_and_limits_may_change(

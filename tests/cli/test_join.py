@@ -81,7 +81,8 @@ def test_people_get_steps_bytes_and_the_folder(
     monkeypatch.chdir(tmp_path)
     result = lightsplit("join", *FLAGS, "--address", server().address, "--no-report")
     assert result.stdout.startswith("done: 3 steps, ")
-    assert result.stdout.endswith("this client's part: runs/client-alice\n")
+    assert "\nthis client's part: runs/client-alice\n" in result.stdout
+    assert "\ncertificate: at most 4,096 bits x 1 release about a sample" in result.stdout
 
 
 def test_a_trained_run_classifies_the_test_set(lightsplit, server, tmp_path):

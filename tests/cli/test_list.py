@@ -50,7 +50,7 @@ def test_no_word_about_an_attack_is_cut_off(lightsplit, monkeypatch, width):
     assert "substitute" in shown
 
 
-@pytest.mark.parametrize("kind", ["codecs", "objectives"])
+@pytest.mark.parametrize("kind", ["codecs", "objectives", "label-protections"])
 def test_a_part_is_listed_with_its_source_costs_and_status(lightsplit, kind):
     columns = {"source", "assumes", "costs the client", "adaptive attacker", "status"}
     for name, facts in json.loads(lightsplit("list", kind, "--json").stdout).items():
@@ -58,3 +58,23 @@ def test_a_part_is_listed_with_its_source_costs_and_status(lightsplit, kind):
         if not KINDS[kind].is_plug_in(name):
             assert "–" not in facts.values(), name
             assert facts["status"] in ("ours", "faithful", "adapted")
+
+
+def test_an_attack_is_listed_with_its_source_assumptions_and_status(lightsplit):
+    for name, facts in json.loads(
+        lightsplit("list", "attacks", "--json").stdout
+    ).items():
+        if not KINDS["attacks"].is_plug_in(name):
+            assert "–" not in (facts["source"], facts["assumes"], facts["cost"]), name
+            assert facts["status"] in ("ours", "faithful", "adapted")
+
+
+def test_methods_that_no_run_names_are_listed_with_the_reason(lightsplit):
+    found = json.loads(lightsplit("list", "methods", "--json").stdout)
+    assert "predict --encrypted" in found["he-linear"]["what it is"]
+    assert found["he-linear"]["status"] == "adapted"
+    assert found["fedvs"]["status"] == "not applicable"
+    assert "no sum to hide in" in found["fedvs"]["what it is"]
+    assert all("–" not in facts.values() for facts in found.values())
+    shown = " ".join(lightsplit("list", "methods").stdout.split())
+    assert "not applicable" in shown

@@ -70,6 +70,23 @@ def test_a_fixed_lift_has_no_weights_and_is_drawn_from_the_seed(name):
 
 
 @every_codec
+def test_a_linear_lift_is_one_trained_map_straight_into_the_backbone(name):
+    codec = make(name, lift="linear")
+    assert codec.has_trained_lift
+    codec.decoder.eval()
+    codes = [torch.randn(4, codec.code_size) for _ in range(2)]
+    lifted, other, both, zero = (
+        codec.decoder(Code(some))
+        for some in (*codes, sum(codes), torch.zeros(4, codec.code_size))
+    )
+    torch.testing.assert_close(both + zero, lifted + other)
+    lifted.sum().backward()
+    assert all(one.grad.abs().sum() > 0 for one in codec.decoder.parameters())
+    sizes = [one.numel() for one in codec.decoder.parameters()]
+    assert sizes == [36 * codec.code_size, 36]
+
+
+@every_codec
 def test_weights_and_running_statistics_belong_to_the_client(name):
     encoder = make(name).encoder
     names = set(encoder.state_dict())

@@ -79,6 +79,7 @@ def test_a_wrong_option_is_refused_with_the_near_one():
             {"bits": 8, "per_token": True, "lift": "fixed"},
             "lightsplit-b 8 bits per token fixed lift",
         ),
+        ({"bits": 8, "lift": "linear"}, "lightsplit-b 8 bits linear lift"),
     ],
 )
 def test_a_label_says_how_many_bits(options, label):

@@ -1,3 +1,5 @@
+import struct
+
 import numpy as np
 import pytest
 import torch
@@ -54,9 +56,28 @@ def test_errors_stay_within_the_bound_and_fall_with_the_budget():
     for bits in (0.5, 1.0, 2.0, 4.0, 8.0):
         codec = make(bits_per_value=bits)
         codec.encoder.eval()
-        errors.append(float((codec.encoder(rows).values - rows).square().sum()))
+        code = codec.encoder(rows)
+        errors.append(float((code.values - rows).square().sum()))
+        assert errors[-1] <= bound_of(rows.double().numpy(), code.side[0].numpy())
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < 1e-3 * float(rows.square().sum())
+
+
+def bound_of(rows, written):
+    """Return the published bound for the levels in the bytes, and for rounded ends."""
+    batch, *grids, means = struct.unpack_from("<I4fI", written)
+    bits = np.unpackbits(written[24:], bitorder="little")
+    columns = rows.shape[1]
+    is_wide = bits[columns : 2 * columns].astype(bool)
+    count = int(is_wide.sum())
+    sizes = bits[2 * columns : 2 * columns + 8 * count]
+    own = np.packbits(sizes, bitorder="little").astype(int) + 1
+    ranges = np.ptp(rows, axis=0)
+    centres = rows[:, ~is_wide].mean(axis=0)
+    levels = Levels(own, means)
+    bound = error_bound(ranges[is_wide], centres, ranges[~is_wide], levels, batch)
+    end_step = (grids[1] - grids[0]) / 255  # ends of ranges are rounded to a byte each
+    return (bound**0.5 + end_step * (batch * count) ** 0.5) ** 2
 
 
 def test_bytes_are_the_budget_or_the_least_that_a_batch_takes():

@@ -55,11 +55,11 @@ class CountingServer:
     """Applies steps to a list and nothing else; an answer tells how many there were."""
 
     def __init__(self):
-        self.applied = []
-        self.open = None
-        self.side = SimpleNamespace(
-            state=self._state, load=self._load, check_finite=int, codec=None
-        )
+        self.applied, self.open = [], None
+        reads = {"read_code": lambda sent: sent.code, "rows": lambda code: code.values}
+        self.wire = codec = SimpleNamespace(**reads)
+        self.side = SimpleNamespace(state=self._state, load=self._load, codec=codec)
+        self.side.check_finite = int
 
     def answer(self, request):
         key, count = (request.client, request.step), float(len(self.applied))

@@ -180,6 +180,40 @@ def test_each_end_holds_its_own_part_alone(serve, me, small, tmp_path):
     assert set(held) == {(1, 1)}
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"codec": "lightsplit-b", "bits": 4},
+        {"codec": "lightsplit-b", "bits": 4, "heads": "private"},
+        {"codec": "lightsplit-b", "bits": 4, "release": "once"},
+        {"codec": "raw", "gradients": "none"},
+        {"codec": "none"},
+    ],
+    ids=str,
+)
+def test_both_ends_certify_what_one_process_does(more, serve, me, small, finish):
+    settings = {**ALONE, **more}
+    with serve(small(**settings)) as service:
+        end = join_experiment(small(**settings), service.endpoint, me, name="alice")
+        record = service.wait()
+    expected = finish(**settings).record["certificate"]
+    assert end["certificate"] == expected
+    counted = ("samples", "distinct_codes", "reidentification_bound")
+    for name in counted if settings["codec"] != "none" else ():
+        assert record["certificate"][name] == expected[name]
+    told_by_labels = {"distinct_codes_with_labels", "conditional_entropy"}
+    assert not told_by_labels & set(record["certificate"])
+
+
+def test_parallel_rounds_count_the_codes_of_an_evaluation(serve, me, small, finish):
+    settings = {**ALONE, "rounds": "parallel", "codec": "lightsplit-b", "bits": 4}
+    with serve(small(**settings)) as service:
+        join_experiment(small(**settings), service.endpoint, me, name="alice")
+        found = service.wait()["certificate"]
+    expected = finish(**settings).record["certificate"]
+    assert found["distinct_codes"] == expected["distinct_codes"] > 1
+
+
 @pytest.mark.parametrize("has_sides", [True, False])
 def test_joining_a_finished_run_again_keeps_the_trained_side(
     has_sides, serve, me, small, tmp_path

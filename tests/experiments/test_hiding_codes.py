@@ -15,8 +15,12 @@ BITS = {"codec": "lightsplit-b", "bits": 12}
 @pytest.mark.parametrize("heads", ["shared", "private"])
 @pytest.mark.parametrize(
     "settings",
-    [{**BITS, "objective": ALL}, {"codec": "raw", "objective": ["cem", "wcc:0.1"]}],
-    ids=["bits", "cem"],
+    [
+        {**BITS, "objective": ALL},
+        {**BITS, "encoder_hidden": 16},
+        {"codec": "raw", "objective": ["cem", "wcc:0.1"]},
+    ],
+    ids=["bits", "hidden layer", "cem"],
 )
 def test_a_resumed_run_is_the_uninterrupted_one(tmp_path, small, settings, heads):
     experiment = small(**settings, heads=heads)

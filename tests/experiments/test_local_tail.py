@@ -1,5 +1,7 @@
 """Runs in which nothing is sent: codec none."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -7,8 +9,10 @@ from lightsplit.errors import ConfigError
 from lightsplit.experiments import from_settings
 from lightsplit.experiments.communication import foresee_traffic
 from lightsplit.experiments.local_tail import make_local_tail
+from lightsplit.results import tensors
 from lightsplit.runtime import Secret
 
+OWN_TASK = f"{Path(__file__).parents[1]}/integration/own_task/my_task.py:pair"
 STEP = ("code", "output", "output_gradient", "code_gradient", "labels", "evaluation")
 
 
@@ -38,6 +42,17 @@ def test_clients_learn_alone_and_only_the_head_travels(finished, heads):
 def test_the_client_alone_learns_the_digits(finished):
     record = finished(codec="none", train_limit=600, epochs=6, lr=3e-3).record
     assert record["test_accuracy"] > 0.5
+
+
+@pytest.mark.slow
+def test_the_saved_model_has_the_trained_head_and_not_the_layer_beside_it(finished):
+    done = finished(task=OWN_TASK, codec="none:hidden=8")  # names as in the model
+    saved = tensors.load(done.folder.path / "model.safetensors")
+    first = done.job.parts.whole.state_dict()
+    trained = done.job.trainer.clients[0].side.modules["head"].state_dict()
+    assert saved.keys() == first.keys()
+    assert all(saved[name].equal(trained[name]) for name in trained)
+    assert all(saved[n].equal(first[n]) for n in first.keys() - trained.keys())
 
 
 @pytest.mark.slow

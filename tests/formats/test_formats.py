@@ -205,3 +205,24 @@ def test_int4_lies_two_to_a_byte_the_first_in_the_lower_half(write):
     packed, scales = write("int4", torch.tensor([[7.0, -7.0, 1.0]]))
     assert packed.tolist() == [[(7 + 8) | (-7 + 8) << 4, 1 + 8]]
     assert scales.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "rounding", "kind", "error"),
+    [
+        ("bf16", "nearest", "relu", 0.0017),
+        ("int8", "nearest", "relu", 0.007),
+        ("int4", "nearest", "relu", 0.13),
+        ("int4", "stochastic", "relu", 0.18),
+        ("int4", "nearest", "normal", 0.134),
+        ("int4", "dither", "normal", 0.134),
+        ("int4", "stochastic", "normal", 0.189),
+    ],
+)
+def test_rounding_loses_as_much_as_it_should(pass_through, name, rounding, kind, error):
+    """Relative errors of rows of 512 values, as measured apart from this code."""
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randn(256, 512, generator=generator)
+    values = values.relu() if kind == "relu" else values
+    lost = (pass_through(name, values, rounding) - values).norm() / values.norm()
+    assert float(lost) == pytest.approx(error, rel=0.08)

@@ -45,15 +45,9 @@ def ask(network, job, use):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "settings", [{}, {"codec": "lightsplit-f", "ratio": 3, "topology": "vanilla"}]
-)
+@pytest.mark.parametrize("settings", [{}, {"codec": "lightsplit-f", "ratio": 3}])
 def test_encrypted_predictions_are_the_plain_ones(served, settings):
-    if "topology" in settings:  # the server has the tail, which is not linear
-        with pytest.raises(ConfigError, match="this one is not linear"):
-            served(encrypted=True, **settings)
-        return
-    network, job = served(encrypted=True)
+    network, job = served(encrypted=True, **settings)
 
     def predict(client, inputs):
         return client.predict(inputs), client.send
@@ -63,7 +57,7 @@ def test_encrypted_predictions_are_the_plain_ones(served, settings):
     assert isinstance(send, Encrypting)
     assert send.cost.samples == len(expected)
     assert send.cost.sent_bytes > 100 * send.cost.plain_sent_bytes
-    assert send.cost.seconds > 0
+    assert send.cost.seconds > send.cost.plain_seconds > 0
 
 
 @pytest.mark.slow
@@ -95,6 +89,7 @@ def test_a_server_that_reads_codes_refuses_encrypted_ones(served):
     ("settings", "reason"),
     [
         ({"task.bends": True}, "this one is not linear"),
+        ({"topology": "vanilla"}, "this one is not linear"),  # its tail has a ReLU
         ({"codec": "topk", "ratio": 4}, "sends more, or mixes samples"),
         ({"codec": "lightsplit-b", "bits": 4}, "sends more, or mixes samples"),
         ({"format": "int8"}, "format must be fp32"),

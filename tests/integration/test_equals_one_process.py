@@ -1,6 +1,7 @@
 """A run over mutual TLS is the run in one process, bit for bit, byte for byte."""
 
 import itertools
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -16,6 +17,7 @@ MATRIX = list(
         (1, 2, "epoch"),
     )
 )
+TWO_CLASSES = f"{Path(__file__).parent / 'own_task' / 'my_task.py'}:pair"
 THREE_BATCHES = {"train_limit": 144, "test_limit": 8, "epochs": 1}  # of each client
 
 
@@ -46,6 +48,11 @@ def test_three_clients_over_mutual_tls_leave_the_same_bits(
         {"codec": "lightsplit-b", "bits": 12, "format": "int8"},
         {"codec": "lightsplit-b", "bits": 5, "topology": "vanilla"},
         {"codec": "fsq", "values": 3, "levels": 5, "wire": "max"},
+        {"codec": "lightsplit-b:bits=12,encoder_hidden=8", "topology": "vanilla"},
+        {"codec": "lightsplit-b:bits=2,per_token=true,encoder_hidden=4"},
+        {"codec": "lightsplit-b:bits=6,lift=fixed", "objective": ("bit-balance",)},
+        {"codec": "fsq:values=2,levels=3,lift=fixed,per_token=true"},
+        {"codec": "lightsplit-b:bits=3,lift=linear"},
         {
             "codec": "lightsplit-b",
             "objective": ("class-codes", "conditional-entropy", "bit-flips"),
@@ -55,8 +62,9 @@ def test_three_clients_over_mutual_tls_leave_the_same_bits(
         {"codec": "raw", "cut": "l1", "turn_steps": "epoch", "dp": 8.0},
         {"label_dp": 1.0, "protect_labels": ("max-norm", "mean-alignment")},
         {"protect_labels": ("gradient-projection",)},
+        {"task": TWO_CLASSES, "codec": "raw", "protect_labels": ("marvell",)},
     ],
-    ids=str,
+    ids=lambda wire: str(wire).replace(TWO_CLASSES, "two classes"),
 )
 def test_written_messages_and_hand_offs_leave_the_same_bits(heads, wire, tmp_path):
     settings = {"heads": heads, **THREE_BATCHES, **wire}

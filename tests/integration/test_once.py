@@ -32,6 +32,12 @@ ONCE = {"release": "once", "local_epochs": 2, "train_limit": 150, "epochs": 2}
         ("private", {"codec": "raw", "gradients": "none", "eval_every": 1}),
         ("shared", {"codec": "lightsplit-b", "bits": 6, "dp": 2.0}),
         ("private", {"codec": "raw", "dp": 8.0}),
+        ("shared", {"codec": "lightsplit-b:bits=7,encoder_hidden=8", "dp": 4.0}),
+        ("private", {"codec": "lightsplit-b:bits=2,per_token=true"}),
+        (
+            "private",
+            {"codec": "lightsplit-b:lift=fixed", "objective": ("bit-balance",)},
+        ),
     ],
     ids=str,
 )

@@ -89,7 +89,7 @@ def test_two_owners_record_and_audit_what_they_sent(files, start, run, tmp_path)
     attacks = ("--attack", "linear", "--attack", "row-inversion:steps=300")
     moved = ("--data", tmp_path / "moved", "--images", 32)
     run("audit", state, *moved, *attacks)
-    check_bytes(state)
+    check_figures(state)
     linear = entries_of(state)["linear"]
     assert linear["images"] == 32
     assert linear["metrics"]["r2"]["mean"] > 0.9
@@ -109,10 +109,12 @@ def test_two_owners_record_and_audit_what_they_sent(files, start, run, tmp_path)
     check_whole(tmp_path / "run", state, run)
 
 
-def check_bytes(owner):
-    """The record of the owner's folder counts hand-offs and set-up too."""
+def check_figures(owner):
+    """The record of the owner's folder has all bytes and the measured certificate."""
     record, end = (json.loads((owner / f"{n}.json").read_text()) for n in NOTES)
     assert record["bytes"] == end["figures"]["bytes"]
+    assert record["certificate"] == end["figures"]["certificate"]
+    assert record["certificate"]["distinct_codes"] > 0
 
 
 def check_whole(server, owner, run):

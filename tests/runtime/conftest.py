@@ -52,8 +52,9 @@ class Pair:
         self.model = network()
         self.parts = split(self.model, head_until="1", tail_from="9")
         torch.manual_seed(11)
-        ratio = 1 if codec == "raw" else 4
-        self.codec = CODECS.create(codec, shape=SHAPE, ratio=ratio, **options)
+        if not options:
+            options = {"ratio": 1 if codec == "raw" else 4}
+        self.codec = CODECS.create(codec, shape=SHAPE, **options)
         tail = self.parts.tail
         server_tail, client_tail = (None, tail) if topology == "u" else (tail, None)
         self.server = Server(

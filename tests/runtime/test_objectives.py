@@ -1,16 +1,36 @@
 """Objectives change the client and nothing that the server sees of a step."""
 
+import inspect
+
 import pytest
 import torch
 
 from lightsplit.errors import ConfigError
-from lightsplit.objectives import (
-    NoPeek,
-    Objective,
-    WeightedObjective,
-    WithinClassCompaction,
-)
+from lightsplit.objectives import OBJECTIVES, Objective, WeightedObjective
 from lightsplit.results import tensors
+
+CHANGES_WHAT_IS_SENT = {
+    "bit-flips": "flips bits of a code",
+    "cem": "bounds codes and adds noise to them",
+    "disco": "prunes channels before they are coded",
+    "dp": "draws codes by randomised response, or adds noise to them",
+    "noise": "adds noise to a code",
+    "patch-shuffle": "permutes tokens before they are coded",
+    "shredder": "adds learned noise to activations",
+}
+IN_TREE = [name for name in OBJECTIVES.names() if not OBJECTIVES.is_plug_in(name)]
+UNCHANGED = [name for name in IN_TREE if name not in CHANGES_WHAT_IS_SENT]
+SENSIBLE = {  # codecs, where an objective makes sense on some of them alone
+    "bit-balance": ["lightsplit-b"],
+    "class-codes": ["lightsplit-f", "lightsplit-b"],
+    "conditional-entropy": ["lightsplit-b"],
+}
+ON_CODECS = [
+    (name, codec)
+    for name in UNCHANGED
+    for codec in SENSIBLE.get(name, ["lightsplit-f", "topk", "lightsplit-b"])
+]
+OPTIONS = {"lightsplit-b": {"bits": 6, "hidden": 8}}
 
 
 class RunningMean(Objective):
@@ -77,19 +97,17 @@ def tensors_of(message):
     raise AssertionError(message)
 
 
-@pytest.mark.parametrize(
-    "make", [WithinClassCompaction, NoPeek, RunningMean, Everything]
-)
-@pytest.mark.parametrize("topology", ["u", "vanilla"])
-@pytest.mark.parametrize("codec", ["lightsplit-f", "topk"])
-def test_an_objective_changes_neither_the_messages_of_a_step_nor_the_server(
-    pair, make_batches, make, topology, codec
-):
-    without = pair(codec, topology=topology)
-    weighted = [WeightedObjective(make(), 10.0)]
-    with_it = pair(codec, topology=topology, objectives=weighted)
-    first, second = (run(split, make_batches(1)) for split in (without, with_it))
-    assert len(first) == len(second) == (4 if topology == "u" else 2)
+def made(name, codec):
+    """Return a registered objective for a codec, and three classes."""
+    kind, known = OBJECTIVES.get(name), {"codec": codec, "classes": 3}
+    taken = inspect.signature(kind).parameters
+    return kind(**{key: value for key, value in known.items() if key in taken})
+
+
+def check_unchanged(without, with_it, batches, count):
+    """Check that two runs sent the same messages and left the same server."""
+    first, second = (run(split, batches) for split in (without, with_it))
+    assert len(first) == len(second) == count * len(batches)
     for one, other in zip(first, second, strict=True):
         assert all(map(torch.equal, tensors_of(one), tensors_of(other)))
         assert getattr(one, "loss", None) == getattr(other, "loss", None)
@@ -98,7 +116,39 @@ def test_an_objective_changes_neither_the_messages_of_a_step_nor_the_server(
         torch.equal(tensor, states[1][name]) for name, tensor in states[0].items()
     )
     heads = without.parts.head.state_dict(), with_it.parts.head.state_dict()
-    assert not torch.equal(heads[0]["0.weight"], heads[1]["0.weight"])
+    return torch.equal(heads[0]["0.weight"], heads[1]["0.weight"])
+
+
+@pytest.mark.parametrize("topology", ["u", "vanilla"])
+@pytest.mark.parametrize(("name", "codec"), ON_CODECS)
+def test_an_objective_changes_neither_the_messages_of_a_step_nor_the_server(
+    pair, make_batches, name, codec, topology
+):
+    known = {"topology": topology, **OPTIONS.get(codec, {})}
+    without, count = pair(codec, **known), 4 if topology == "u" else 2
+    for weight, steps in ((10.0, 1), (0.0, 3)):  # weight 0 only measures
+        objective = WeightedObjective(made(name, without.codec), weight)
+        objective.check(without.codec, has_tail=topology == "u")
+        with_it = pair(codec, objectives=[objective], **known)
+        same_head = check_unchanged(
+            pair(codec, **known), with_it, make_batches(steps), count
+        )
+        assert same_head == (weight == 0)
+
+
+@pytest.mark.parametrize("make", [RunningMean, Everything])
+def test_nor_does_one_with_state_that_depends_on_all_that_a_client_has(
+    pair, make_batches, make
+):
+    with_it = pair("topk", objectives=[WeightedObjective(make(), 10.0)])
+    assert not check_unchanged(pair("topk"), with_it, make_batches(1), 4)
+
+
+@pytest.mark.parametrize("name", IN_TREE)
+def test_an_objective_that_changes_what_is_sent_is_one_of_those_named_here(name):
+    kind = OBJECTIVES.get(name)
+    changes = (kind.cover, kind.disturb) != (Objective.cover, Objective.disturb)
+    assert changes == (name in CHANGES_WHAT_IS_SENT)
 
 
 def test_the_output_that_an_objective_sees_belongs_to_no_graph(pair, make_batches):

@@ -39,6 +39,8 @@ def test_the_server_computes_what_it_cannot_read():
 
     def serve(request):
         sent.append(request)
+        if isinstance(request, CodeMessage):
+            return None
         result = evaluate(request.ciphertext, linear_map(layer, 6))
         return EncryptedOutput(request.client, request.step, result)
 
@@ -48,6 +50,10 @@ def test_the_server_computes_what_it_cannot_read():
     assert rows.numpy().tobytes()[:8] not in sent[0].ciphertext
     assert len(sent[0].ciphertext) <= cipher_bytes(6, 3)
     assert encrypting.cost.sent_bytes == frame_bytes(sent[0])
+    (plain,) = sent[1:]  # to measure what the same costs in the clear
+    assert plain.code.values.shape == rows.shape
+    assert not plain.code.values.any()
+    assert 0 < encrypting.cost.plain_seconds < encrypting.cost.seconds
     again = encrypting._encrypted(rows)  # fresh noise: equal codes look different
     assert again != sent[0].ciphertext
     with pytest.raises(ProtocolError, match="expected 4 encrypted values"):

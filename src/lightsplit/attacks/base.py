@@ -60,7 +60,7 @@ class Attack(ABC):
     truths: ClassVar[tuple[str, ...]] = ("image",)
     threat_model: ClassVar[str]
     cost: ClassVar[str]
-    facts: ClassVar[PartFacts] = PartFacts(status="ours")
+    facts: ClassVar[PartFacts] = PartFacts()
 
     def __init__(
         self, *, form: str = "", budget: Budget = "quick", seed: int = 0

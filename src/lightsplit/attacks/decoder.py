@@ -132,7 +132,7 @@ class DecoderAttack(TrainsDecoder):
     threat_model = "a server that was given codes with their samples by a client"
     cost = (
         "1,000 to 4,000 steps (quick) or 4,000 to 64,000 (full); thorough, as full is "
-        "by default: nine fold"
+        "by default: nine times as much"
     )
     facts = PartFacts(
         source="after He, Zhang, Lee, ACSAC 2019",

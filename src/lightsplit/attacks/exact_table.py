@@ -18,6 +18,7 @@ from lightsplit.attacks.base import ATTACKS, Kind, Progress, silent
 from lightsplit.attacks.capabilities import Reconstructs
 from lightsplit.attacks.knowledge import Pairs
 from lightsplit.attacks.view import ServerView
+from lightsplit.part_facts import PartFacts
 
 CHUNK = 256  # codes whose distances are in memory at a time
 
@@ -38,6 +39,11 @@ class ExactTable(Reconstructs):
     needs = ("pairs",)
     threat_model = "a server that was given codes with their samples by a client"
     cost = "a distance for every victim and distinct code; seconds"
+    facts = PartFacts(
+        source="LightSplit",
+        assumes="true codes of samples of the same kind",
+        status="ours",
+    )
 
     def __init__(self, *, pairs: Pairs, exemplar: bool = False, **options: Any) -> None:
         super().__init__(**options)

@@ -29,6 +29,7 @@ from lightsplit.attacks.decoder_training import decode, train_decoder
 from lightsplit.attacks.knowledge import LabelledImages, Pairs
 from lightsplit.attacks.linear import fit_linear
 from lightsplit.attacks.view import ServerView
+from lightsplit.part_facts import PartFacts
 
 ENOUGH_CODES = 30  # to tell the scale of their values
 CHUNK = 512
@@ -51,6 +52,11 @@ class FirstWeights(Reconstructs):
     needs = ("auxiliary", "first_client")
     threat_model = "a server with samples of the same kind that knows the run's seed"
     cost = "one linear system of min(images, code size) unknowns; seconds"
+    facts = PartFacts(
+        source="LightSplit",
+        assumes="the run's seed, and samples of the same kind",
+        status="ours",
+    )
 
     def __init__(
         self,

@@ -24,6 +24,7 @@ from lightsplit.attacks.knowledge import Pairs
 from lightsplit.attacks.learner import Learner, descend
 from lightsplit.attacks.lifts import learned_lift
 from lightsplit.attacks.view import ServerView
+from lightsplit.part_facts import PartFacts
 
 LR = 1e-3
 STEPS: dict[Budget, int] = {"quick": 200, "short": 2_000, "full": 40_000}
@@ -45,6 +46,11 @@ class ForaReference(Reconstructs):
     needs = ("pairs",)
     threat_model = "a server that was given codes with their images by a client"
     cost = "quick: 200 steps, short: 2,000, full: 40,000; batches of 64"
+    facts = PartFacts(
+        source="LightSplit",
+        assumes="true codes of images of the same kind",
+        status="ours",
+    )
 
     @classmethod
     def check_shapes(cls, activation: tuple[int, ...], image: tuple[int, ...]) -> None:

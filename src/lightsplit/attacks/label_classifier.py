@@ -19,6 +19,7 @@ from lightsplit.attacks.label_scores import LabelScore, accuracy
 from lightsplit.attacks.separator import Separator
 from lightsplit.attacks.view import ServerView
 from lightsplit.errors import AuditError
+from lightsplit.part_facts import PartFacts
 from lightsplit.truths import KINDS
 
 MOST_PAIRS = 5_000
@@ -40,6 +41,11 @@ class LabelClassifier(InfersLabels):
     needs = ("pairs", "auxiliary")
     threat_model = "a server that was given codes with their labels by a client"
     cost = "four logistic regressions; seconds"
+    facts = PartFacts(
+        source="LightSplit",
+        assumes="true codes of samples whose labels are known",
+        status="ours",
+    )
 
     def __init__(
         self,

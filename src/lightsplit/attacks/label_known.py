@@ -30,6 +30,7 @@ from lightsplit.attacks.labels import label_rows
 from lightsplit.attacks.view import ServerView
 from lightsplit.errors import AuditError
 from lightsplit.extras import require
+from lightsplit.part_facts import PartFacts
 from lightsplit.truths import KINDS
 
 NEIGHBOURS = 5
@@ -54,6 +55,11 @@ class LabelKnown(InfersLabels):
     needs = ("known_rows",)
     threat_model = "a server that knows the labels of half of the recorded samples"
     cost = "a distance for every two rows, and a logistic regression; seconds"
+    facts = PartFacts(
+        source="LightSplit",
+        assumes="the labels of half of the recorded samples",
+        status="ours",
+    )
 
     def __init__(
         self, *, known_rows: Hints, neighbours: int = NEIGHBOURS, **options: Any

@@ -22,6 +22,7 @@ from lightsplit.attacks.capabilities import Reconstructs
 from lightsplit.attacks.knowledge import Pairs
 from lightsplit.attacks.view import ServerView
 from lightsplit.errors import AuditError
+from lightsplit.part_facts import PartFacts
 from lightsplit.seeding import numpy_generator
 
 RIDGES = (1e-8, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -63,6 +64,11 @@ class LinearAttack(Reconstructs):
     needs = ("pairs",)
     threat_model = "a server that was given codes with their samples by a client"
     cost = "one linear system of min(pairs, code size) unknowns; seconds"
+    facts = PartFacts(
+        source="LightSplit",
+        assumes="true codes of samples of the same kind",
+        status="ours",
+    )
 
     def __init__(
         self, *, pairs: Pairs, ridge: float | None = None, **options: Any

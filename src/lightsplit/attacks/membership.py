@@ -4,8 +4,8 @@
                          network is surer of what it has learnt. No help needed. In the
                          vanilla topology the server sees how sure it is: the largest
                          probability
-    membership-known     of half of the crowd it is known, as a colluding client knows
-                         it of its own samples; a classifier reads the rest. It reads
+    membership-known     for half of the crowd it is known, as a colluding client knows
+                         it for its own samples; a classifier reads the rest. It reads
                          the samples themselves too, which no network has touched:
                          whatever it finds there is how the two sets differ, and no
                          memory
@@ -101,13 +101,17 @@ class MembershipClusters(OfACrowd):
 
 @ATTACKS.register("membership-known")
 class MembershipKnown(OfACrowd):
-    """A classifier that was told of half of the crowd."""
+    """A classifier that was told which of half the crowd are members."""
 
     name = "membership-known"
     needs = ("crowd",)
-    threat_model = "a server that knows of half of the samples whether they are members"
+    threat_model = "a server that knows which of half the samples are members"
     cost = "four logistic regressions; seconds"
-    facts = PartFacts(assumes="a client that tells which samples it trained on")
+    facts = PartFacts(
+        source="LightSplit",
+        assumes="a client that tells which samples it trained on",
+        status="ours",
+    )
 
     def sources(self, view: ServerView) -> Sequence[str]:
         """Return code and output, and the samples as the floor of both."""
@@ -131,7 +135,11 @@ class MembershipMatch(OfACrowd):
     needs = ("crowd", "client")
     threat_model = "a server that holds the client's head and suspects certain samples"
     cost = "a pass of head and encoder for each suspect; none to speak of"
-    facts = PartFacts(assumes="the head, and the suspected samples themselves")
+    facts = PartFacts(
+        source="LightSplit",
+        assumes="the head, and the suspected samples themselves",
+        status="ours",
+    )
 
     def __init__(self, *, client: ClientCopy, **options: Any) -> None:
         super().__init__(**options)

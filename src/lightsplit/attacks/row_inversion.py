@@ -16,6 +16,7 @@ from lightsplit.attacks.base import ATTACKS, Budget, Kind, Progress, at_least, s
 from lightsplit.attacks.capabilities import Reconstructs
 from lightsplit.attacks.image_descent import code_error
 from lightsplit.attacks.view import ServerView
+from lightsplit.part_facts import PartFacts
 
 STEPS: dict[Budget, int] = {"quick": 1_000, "short": 4_000, "full": 16_000}
 RATE = 0.05
@@ -39,6 +40,11 @@ class RowInversion(Reconstructs):
     needs = ("client", "image_shape")
     threat_model = "a server that holds the client's true head and encoder, no rows"
     cost = "1,000 passes of head and encoder (quick) or 16,000 (full)"
+    facts = PartFacts(
+        source="LightSplit",
+        assumes="the true weights of the head and the encoder",
+        status="ours",
+    )
 
     def __init__(
         self,

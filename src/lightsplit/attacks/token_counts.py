@@ -16,6 +16,7 @@ from lightsplit.attacks.capabilities import Reconstructs
 from lightsplit.attacks.knowledge import Pairs
 from lightsplit.attacks.linear import fit_linear
 from lightsplit.attacks.view import ServerView
+from lightsplit.part_facts import PartFacts
 from lightsplit.truths import NOTHING
 
 COPIES = 3  # of one token in a text, at most; a copy needs a higher estimate
@@ -33,6 +34,11 @@ class TokenCounts(Reconstructs):
     needs = ("pairs",)
     threat_model = "a server that was given codes with their samples by a client"
     cost = "one linear system of min(pairs, code size) unknowns; seconds"
+    facts = PartFacts(
+        source="LightSplit",
+        assumes="true codes of texts of the same kind",
+        status="ours",
+    )
 
     def __init__(self, *, pairs: Pairs, **options: Any) -> None:
         super().__init__(**options)

@@ -31,6 +31,7 @@ from lightsplit.attacks.knowledge import LabelledImages, Linked, Pairs, Setup
 from lightsplit.attacks.releases import Releases
 from lightsplit.attacks.view import Exchange, ServerView, read_code, readable
 from lightsplit.errors import AuditError
+from lightsplit.part_facts import PartFacts
 from lightsplit.protocol import CodeMessage, Wire
 
 MOST_VALUES = 2**27  # kept of the auxiliary images' codes, half a gigabyte
@@ -54,6 +55,11 @@ class TranscriptDecoder(TrainsDecoder, Observes):
         "with the same head"
     )
     cost = "that of decoder, and a pass of the auxiliary images in every epoch"
+    facts = PartFacts(
+        source="LightSplit",
+        assumes="which codes are of one sample, and images of the same kind",
+        status="ours",
+    )
 
     def __init__(
         self,

@@ -22,6 +22,7 @@ from lightsplit.attacks.capabilities import Reconstructs
 from lightsplit.attacks.knowledge import LabelledImages, Pairs
 from lightsplit.attacks.view import ServerView
 from lightsplit.errors import AuditError
+from lightsplit.part_facts import PartFacts
 
 CHUNK = 256  # codes whose distances are in memory at a time
 
@@ -36,6 +37,9 @@ class MeanImage(Reconstructs):
     needs = ("auxiliary",)
     threat_model = "anyone who has images of the same kind; the codes are not read"
     cost = "none"
+    facts = PartFacts(
+        source="LightSplit", assumes="images of the same kind", status="ours"
+    )
 
     def __init__(self, *, auxiliary: LabelledImages, **options: Any) -> None:
         super().__init__(**options)
@@ -55,6 +59,9 @@ class ColumnMean(MeanImage):
     name = "column-mean"
     truths = ("table",)
     threat_model = "anyone who has rows of the same kind; the codes are not read"
+    facts = PartFacts(
+        source="LightSplit", assumes="rows of the same kind", status="ours"
+    )
 
 
 @ATTACKS.register("class-mean")
@@ -68,6 +75,11 @@ class ClassMean(Reconstructs):
     needs = ("auxiliary", "labels")
     threat_model = "anyone who has labelled samples and was told the victims' classes"
     cost = "none"
+    facts = PartFacts(
+        source="LightSplit",
+        assumes="labelled samples, and the victims' true classes",
+        status="ours",
+    )
 
     def __init__(
         self, *, auxiliary: LabelledImages, labels: Tensor, **options: Any
@@ -103,6 +115,9 @@ class AllBlack(Reconstructs):
     needs = ("image_shape",)
     threat_model = "anyone who knows the size of an image; the codes are not read"
     cost = "none"
+    facts = PartFacts(
+        source="LightSplit", assumes="the size of an image", status="ours"
+    )
 
     def __init__(self, *, image_shape: tuple[int, int, int], **options: Any) -> None:
         super().__init__(**options)
@@ -124,6 +139,11 @@ class NearestImage(Reconstructs):
     needs = ("pairs",)
     threat_model = "a server that was given codes with their samples by a client"
     cost = "a distance for every victim and pair; seconds"
+    facts = PartFacts(
+        source="LightSplit",
+        assumes="true codes of samples of the same kind",
+        status="ours",
+    )
 
     def __init__(self, *, pairs: Pairs, **options: Any) -> None:
         super().__init__(**options)

@@ -15,6 +15,7 @@ from lightsplit.attacks.capabilities import Reconstructs
 from lightsplit.attacks.knowledge import LabelledImages
 from lightsplit.attacks.view import ServerView
 from lightsplit.errors import AuditError
+from lightsplit.part_facts import PartFacts
 from lightsplit.truths import NOTHING
 
 
@@ -27,6 +28,9 @@ class _Frequencies(Reconstructs):
     needs = ("auxiliary",)
     threat_model = "anyone who has texts of the same kind; the codes are not read"
     cost = "none"
+    facts = PartFacts(
+        source="LightSplit", assumes="texts of the same kind", status="ours"
+    )
 
     def __init__(self, *, auxiliary: LabelledImages, **options: Any) -> None:
         super().__init__(**options)

@@ -6,12 +6,14 @@ holds what no attack sees: the originals and labels that the audit scores result
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from lightsplit import seeding
 from lightsplit.attacks import (
     TARGETS,
     Attack,
@@ -167,9 +169,18 @@ def title(attack: Attack) -> str:
     return as_file_name(whole)
 
 
+def own_draws(attack: Attack, what: str) -> AbstractContextManager[None]:
+    """Seed what an attack draws in the block, so that no other attack changes it.
+
+    A copy of the client draws as well, where an objective adds noise to its codes.
+    """
+    return seeding.scope(attack.seed, "attack", title(attack), what)
+
+
 def _reconstruct(attack: Reconstructs, scene: Scene, progress: Progress) -> Entry:
     began = time.perf_counter()
-    images = attack.reconstruct(scene.view, progress)
+    with own_draws(attack, "images"):
+        images = attack.reconstruct(scene.view, progress)
     seconds = time.perf_counter() - began
     progress(1, 1)  # scoring takes a while too
     values = scene.judge.values(images)
@@ -204,7 +215,8 @@ def _target_labels(attack: Reconstructs, scene: Scene) -> scoring.Figures:
         return {}
     if TARGETS not in attack.sources(scene.view):
         return {}
-    score = attack.score(scene.view, TARGETS, scene.true_labels(TARGETS))
+    with own_draws(attack, TARGETS):
+        score = attack.score(scene.view, TARGETS, scene.true_labels(TARGETS))
     return {score.name: scoring.label_figures(score)}
 
 
@@ -229,7 +241,8 @@ def _leads(
 
 def _infer(attack: InfersLabels, scene: Scene, source: str) -> Entry:
     began = time.perf_counter()
-    score = attack.score(scene.view, source, scene.true_labels(source))
+    with own_draws(attack, source):
+        score = attack.score(scene.view, source, scene.true_labels(source))
     return {
         **_describe(attack, scene, time.perf_counter() - began),
         "kind": "labels",  # of the entry, whatever else the attack does
@@ -244,7 +257,8 @@ def _infer(attack: InfersLabels, scene: Scene, source: str) -> Entry:
 def _suspect(attack: InfersFacts, scene: Scene, source: str) -> Entry:
     """Return the entry of what an attack believes about samples."""
     began = time.perf_counter()
-    believed = attack.suspect(scene.view, source)
+    with own_draws(attack, source):
+        believed = attack.suspect(scene.view, source)
     seconds = time.perf_counter() - began
     truth = _truth(attack, scene)
     if believed.rows is not None:

@@ -22,6 +22,7 @@ from lightsplit.experiments import Experiment, make_experiment, pieces, read_exp
 from lightsplit.experiments.backdoors import poisoned
 from lightsplit.experiments.client_data import ClientData, find_data
 from lightsplit.experiments.cuts import Cuts, make_codec, make_cuts, make_formats
+from lightsplit.experiments.deploy import SIDE
 from lightsplit.experiments.own_end import OwnEnd
 from lightsplit.experiments.own_secret import OwnSecret
 from lightsplit.experiments.record import count_parameters, describe_run
@@ -31,8 +32,6 @@ from lightsplit.results import RunFolder, tensors
 from lightsplit.results.settings import merge
 from lightsplit.runtime import ClientSide, Secret
 from lightsplit.transports import tape
-
-SIDE = "client.safetensors"
 
 
 def is_joined(folder: RunFolder) -> bool:
@@ -105,9 +104,12 @@ class Owner:
             return
         steps = len({one.step for one in self.places if one.what == tape.CODE})
         share = len(self.batches.indices) / len(self.batches)
+        described = describe_run(self.experiment, self.contract, self.wire)
+        at_end = self._figures_at_end().get("certificate", {})
         folder.write_record(
             {
-                **describe_run(self.experiment, self.contract, self.wire),
+                **described,
+                "certificate": described["certificate"] | at_end,
                 "client": self.index,
                 "steps": steps,
                 "samples": round(steps * share),
@@ -124,14 +126,18 @@ class Owner:
         step = None if self.contract.side_travels else kept.newest_step()
         return None if step is None else tensors.from_bytes(kept.load_side(step))
 
+    def _figures_at_end(self) -> dict[str, Any]:
+        """Return the owner's figures of a run that has ended; else nothing."""
+        text = RunFolder(self.path).experiment_file.read_text(encoding="utf-8")
+        return OwnEnd(self.path, text).figures or {}
+
     def _bytes(self) -> dict[str, int]:
         """Return the bytes sent, with hand-offs; before the run's end, those recorded.
 
         The recording has codes and gradients as frames, and no hand-offs.
         """
-        text = RunFolder(self.path).experiment_file.read_text(encoding="utf-8")
-        at_end = OwnEnd(self.path, text).figures
-        if at_end is not None:
+        at_end = self._figures_at_end()
+        if at_end:
             return dict(at_end["bytes"])
         is_u = self.contract.topology == "u"
         kinds = {

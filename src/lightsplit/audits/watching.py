@@ -18,7 +18,7 @@ from typing import Any
 from torch import Tensor
 
 from lightsplit.attacks import Exchange, Observes
-from lightsplit.audits.attacking import title
+from lightsplit.audits.attacking import own_draws, title
 from lightsplit.audits.victim import Victim, true_labels
 from lightsplit.metrics import evaluate
 from lightsplit.protocol import CodeGradient, Reply, Request
@@ -45,7 +45,8 @@ class Trajectory:
         batches = self._victim.job.trainer.batches[self._victim.client]
         inputs, _ = batches.batch(step)
         images = self._victim.truth.samples(inputs)
-        guess = attack.guess()
+        with own_draws(attack, f"guess {step}"):
+            guess = attack.guess()
         line: Line = {"step": step + 1, "images": len(images)}
         if guess.images is not None:
             values = evaluate(guess.images.cpu(), images, metrics=METRICS)

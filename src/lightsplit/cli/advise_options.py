@@ -47,7 +47,8 @@ CodecNames = Annotated[
     list[str] | None,
     typer.Option(
         help="a codec, NAME or NAME:option=value,…; repeat it; raw and none are always "
-        "tried; default: lightsplit-f 8x and lightsplit-b with 8 and 16 bits",
+        "tried; default: lightsplit-f 8x, and lightsplit-b with 16 bits and with 12 "
+        "bits behind a hidden layer (encoder_hidden=128)",
         rich_help_panel=_SEARCH,
     ),
 ]

@@ -46,6 +46,7 @@ from lightsplit.deployment.join_options import JoinOptions
 from lightsplit.errors import TransportError
 from lightsplit.experiments.deploy import Standing, join_experiment
 from lightsplit.protocol.control import Finished, Grant
+from lightsplit.results.promises import certificate_text
 from lightsplit.runtime import Secret
 from lightsplit.transports.credentials import TlsFiles
 from lightsplit.transports.key_agreement import AgreedKey
@@ -172,6 +173,9 @@ def join(  # noqa: PLR0913
         sent = figures["bytes"]["total"]
         console.out.print(f"done: {figures['steps']} steps, {console.bytes_text(sent)}")
         console.out.print(f"this client's part: {folder}", soft_wrap=True)
+        if "certificate" in figures:  # a folder of an earlier version has none
+            text = certificate_text(figures["certificate"])
+            console.out.print(f"certificate: {text}")
         if figures["inspection"]:
             console.out.print(f"alarms: {alarms_text(figures['inspection'])}")
 

@@ -9,6 +9,7 @@ from rich.table import Table
 from lightsplit.attacks import ATTACKS, Attack, capabilities, find_attack
 from lightsplit.backdoors import DETECTORS, INSPECTORS, TRIGGERS
 from lightsplit.cli import console
+from lightsplit.cli.other_methods import OTHER_METHODS
 from lightsplit.codecs import CODECS, OUTPUT_CODECS, PROJECTIONS
 from lightsplit.data import AUGMENTATIONS, DATASETS
 from lightsplit.errors import UnknownNameError
@@ -41,23 +42,23 @@ KINDS: dict[str, Registry[Any]] = {
     "detectors": DETECTORS,
     "inspectors": INSPECTORS,
 }
+METHODS = "methods"
 EXPERIMENTS = "experiments"
-WITH_FACTS = ("codecs", "objectives")
+NAMES = (*KINDS, METHODS, EXPERIMENTS)
+WITH_FACTS = ("codecs", "objectives", "label-protections")
 Entries = dict[str, dict[str, str]]  # facts by the names of parts
 _LEAST_WIDTH = 30  # characters of the terminal for each column after the second
 
 
 def list_parts(
-    kind: Annotated[
-        str, typer.Argument(help=f"one of: {', '.join((*KINDS, EXPERIMENTS))}")
-    ],
+    kind: Annotated[str, typer.Argument(help=f"one of: {', '.join(NAMES)}")],
     json: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
 ) -> None:
     """List the parts of one kind (models, codecs, attacks …) and their options."""
     with console.reported_errors():
-        if kind not in (*KINDS, EXPERIMENTS):
-            raise UnknownNameError(unknown_name("kind", kind, [*KINDS, EXPERIMENTS]))
-        entries = _experiments() if kind == EXPERIMENTS else _parts(kind)
+        if kind not in NAMES:
+            raise UnknownNameError(unknown_name("kind", kind, list(NAMES)))
+        entries = _entries(kind)
     if json:
         console.print_json(entries)
         return
@@ -102,7 +103,14 @@ def describe(kind: str, name: str) -> dict[str, str]:
     return facts
 
 
-def _parts(kind: str) -> Entries:
+def _entries(kind: str) -> Entries:
+    if kind == METHODS:
+        return {
+            name: {"what it is": method.what, **method.facts.entries()}
+            for name, method in OTHER_METHODS.items()
+        }
+    if kind == EXPERIMENTS:
+        return _experiments()
     return {name: describe(kind, name) for name in KINDS[kind].names()}
 
 

@@ -103,19 +103,19 @@ def predict(  # noqa: PLR0913
     texts = [console.figure_text(*one) for one in found.figures.items()]
     console.out.print(f"{count} samples: {', '.join(texts) or 'predicted'}")
     if found.cost is not None:
-        console.out.print(_cost_text(found.cost), soft_wrap=True)
+        console.out.print(cost_text(found.cost), soft_wrap=True)
     if out is not None:
         console.out.print(f"predictions: {out}", soft_wrap=True)
 
 
-def _cost_text(cost: Cost) -> str:
+def cost_text(cost: Cost) -> str:
     """Return what encryption took, beside the same messages in the clear."""
     sent, received = map(console.bytes_text, (cost.sent_bytes, cost.received_bytes))
     plain = (cost.plain_sent_bytes, cost.plain_received_bytes)
     would_send, would_receive = map(console.bytes_text, plain)
     return (
         f"encrypted: {sent} sent and {received} received in {cost.seconds:.2f} s; in "
-        f"the clear {would_send} and {would_receive}"
+        f"the clear {would_send} and {would_receive} in {cost.plain_seconds:.4f} s"
     )
 
 

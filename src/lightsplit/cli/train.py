@@ -27,7 +27,7 @@ from lightsplit.cli.settings import Settings, takes_experiment
 from lightsplit.experiments import Experiment, run
 from lightsplit.experiments.labels import method
 from lightsplit.results import RunFolder, hand_offs
-from lightsplit.results.promises import dp_text
+from lightsplit.results.promises import certificate_text
 from lightsplit.runs.callbacks import Callback
 
 
@@ -136,22 +136,6 @@ def _ratios(record: dict[str, Any]) -> dict[str, str]:
         "bits of one code": f"{record['code_bits']:,}",
         "certificate": certificate_text(record["certificate"]),
     }
-
-
-def certificate_text(certificate: dict[str, Any]) -> str:
-    """Return what the certificate of a code promises, in one sentence."""
-    bits, times = certificate["bits_per_code"], certificate["releases"]
-    text = f"at most {bits:,} bits x {times} releases about a sample"
-    if promise := dp_text(certificate):
-        text += f"; {promise}"
-    if certificate.get("label_epsilon") is not None:
-        text += f"; labels with ε = {certificate['label_epsilon']:g}"
-    if "distinct_codes" not in certificate:
-        return text
-    found, count = certificate["distinct_codes"], certificate["samples"]
-    text += f"; {found:,} distinct codes of {count:,} samples"
-    entropy = certificate["conditional_entropy"]
-    return text if entropy is None else f"{text}; {entropy:.1f} bits beyond the label"
 
 
 def summary(record: dict[str, Any]) -> Table:

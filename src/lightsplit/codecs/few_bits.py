@@ -11,8 +11,9 @@ the client. Rounding has no useful derivative; a subclass says which gradient pa
 A sample is coded as a whole, or each of its tokens by itself: then the last dimension
 of the activation is mapped, and the code has ``count`` values per token.
 
-The lift is trained (Linear · BatchNorm · ReLU · Linear) or fixed (the transpose of an
-orthonormal projection that both ends can draw).
+The lift is trained with a hidden layer (Linear · BatchNorm · ReLU · Linear), trained as
+one linear map straight into the backbone, or fixed (the transpose of an orthonormal
+projection that both ends can draw).
 """
 
 import math
@@ -39,7 +40,7 @@ from lightsplit.codecs.projections import PROJECTIONS, Projection
 from lightsplit.errors import CodecError, ConfigError
 from lightsplit.registry import unknown_name
 
-LIFTS = ("fixed", "learned")
+LIFTS = ("fixed", "learned", "linear")
 MOST_VALUES = 65_536
 
 
@@ -109,7 +110,7 @@ class FewBits(Codec):
         seed: seed of a fixed lift.
         count: values per sample, or per token.
         levels: of one value, spread evenly from −1 to 1.
-        lift: how the server lifts a code: learned or fixed.
+        lift: how the server lifts a code: learned, linear or fixed.
         hidden: width of a learned lift.
         per_token: whether each token is coded by itself.
     """
@@ -137,7 +138,7 @@ class FewBits(Codec):
         super().__init__(shape, count * (size // self.token_size))
         self.level_bits = math.ceil(math.log2(levels))
         self.packed_bits = self.code_size * self.level_bits
-        self.has_trained_lift = lift == "learned"
+        self.has_trained_lift = lift != "fixed"
         self.decoder = self._make_decoder(lift, hidden, seed)
 
     @classmethod
@@ -171,11 +172,15 @@ class FewBits(Codec):
 
     def _make_decoder(self, lift: str, hidden: int, seed: int) -> Decoder:
         if lift == "learned":
-            return LearnedLift(self.shape, self.count, self.token_size, hidden)
+            layers = _hidden_lift(self.count, hidden, self.token_size)
+            return LearnedLift(self.shape, self.code_size, self.count, layers)
+        if lift == "linear":
+            layer = nn.Linear(self.count, self.token_size)
+            return LearnedLift(self.shape, self.code_size, self.count, layer)
         if self.count > self.token_size:
             raise ConfigError(
                 f"a fixed lift needs at most {self.token_size} values, got "
-                f"{self.count}; use lift=learned"
+                f"{self.count}; use lift=learned or lift=linear"
             )
         drawn = PROJECTIONS.create(
             "dct", size=self.token_size, code_size=self.count, seed=seed
@@ -185,27 +190,31 @@ class FewBits(Codec):
 
 
 class LearnedLift(Decoder):
-    """Lifts the values of each sample or token with a trained MLP."""
+    """Lifts the values of each sample or token with trained layers."""
 
     def __init__(
-        self, shape: tuple[int, ...], count: int, token_size: int, hidden: int
+        self, shape: tuple[int, ...], code_size: int, count: int, layers: nn.Module
     ) -> None:
         super().__init__()
         self.shape = shape
+        self.code_size = code_size
         self.count = count
-        self.code_size = count * (size_of(shape) // token_size)
-        self.layers = nn.Sequential(
-            nn.Linear(count, hidden),
-            nn.BatchNorm1d(hidden),
-            nn.ReLU(),
-            nn.Linear(hidden, token_size),
-        )
+        self.layers = layers
 
     def forward(self, code: Code) -> Tensor:
         """Return the lifted activations."""
         check_rows(code.values, (self.code_size,))
         lifted: Tensor = self.layers(code.values.reshape(-1, self.count))
         return lifted.view(code.values.shape[0], *self.shape)
+
+
+def _hidden_lift(count: int, hidden: int, token_size: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Linear(count, hidden),
+        nn.BatchNorm1d(hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, token_size),
+    )
 
 
 class FixedLift(Decoder):

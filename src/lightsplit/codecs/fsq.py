@@ -33,7 +33,8 @@ class FiniteScalarQuantisation(FewBits):
         values: values per sample (per token with per_token); default: 8.
         seed: seed of a fixed lift.
         levels: levels of each value; default: 4.
-        lift: how the server lifts a code: learned (default) or fixed.
+        lift: how the server lifts a code: learned (default, with a hidden layer),
+            linear or fixed.
         hidden: width of a learned lift; default: 512.
         per_token: code each token of a sequence (last dimension) by itself.
     """

@@ -27,7 +27,8 @@ class LightSplitB(FewBits):
         shape: shape of one activation.
         bits: bits per sample (per token with per_token); default: 16.
         seed: seed of a fixed lift.
-        lift: how the server lifts a code: learned (default) or fixed.
+        lift: how the server lifts a code: learned (default, with a hidden layer),
+            linear or fixed.
         hidden: width of a learned lift; default: 512.
         per_token: code each token of a sequence (last dimension) by itself.
         encoder_hidden: width of a hidden layer in the client's map; default: 0, a
@@ -78,12 +79,12 @@ class LightSplitB(FewBits):
     def label(options: Mapping[str, Any]) -> str:
         """Return the codec in a few words."""
         each = " per token" if options.get("per_token") else ""
-        fixed = " fixed lift" if options.get("lift") == "fixed" else ""
-        wide = options.get("hidden", 512)
-        width = "" if fixed or wide == 512 else f" hidden={wide}"
+        lift, wide = options.get("lift", "learned"), options.get("hidden", 512)
+        kind = "" if lift == "learned" else f" {lift} lift"
+        width = "" if kind or wide == 512 else f" hidden={wide}"
         deep = options.get("encoder_hidden", 0)
         depth = f" encoder_hidden={deep}" if deep else ""
-        return f"lightsplit-b {options['bits']} bits{each}{fixed}{width}{depth}"
+        return f"lightsplit-b {options['bits']} bits{each}{kind}{width}{depth}"
 
 
 class SignEncoder(RoundingEncoder):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lightsplit.deployment.code_count import CodeCount
 from lightsplit.deployment.door import Door
 from lightsplit.deployment.idle_timeout import IdleTimeout
 from lightsplit.deployment.prediction_share import PredictionShare
@@ -185,6 +186,11 @@ class Coordinator:
     def computing(self) -> Stopwatch:
         """How long this server has been computing steps."""
         return self._run.computing
+
+    @property
+    def codes(self) -> CodeCount:
+        """The distinct codes of the clients' last evaluations."""
+        return self._run.codes
 
     @property
     def round_number(self) -> int | None:

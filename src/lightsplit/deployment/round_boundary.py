@@ -52,6 +52,12 @@ class RoundBoundary(BoundaryState):
         """Return whether an owner can begin the next round now."""
         return self.has_newest_side or not self.needs_side(client)
 
+    def take(self, client: int, number: int, side: bytes) -> None:
+        """Note that an owner has handed in a round, perhaps with the sealed side."""
+        self.versions[client] = number + 1
+        if side:
+            self.sealed_side, self.sealed_at = side, number
+
     def extras(self) -> dict[str, Any]:
         """Return what else a checkpoint keeps."""
         return {

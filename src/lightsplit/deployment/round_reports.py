@@ -1,10 +1,12 @@
 """The hand-in of an owner at the end of a parallel round."""
 
-from lightsplit.deployment.roster import Member
+from collections.abc import Mapping
+
+from lightsplit.deployment.roster import Member, Roster
 from lightsplit.errors import ProtocolError
 from lightsplit.protocol import Contract
 from lightsplit.protocol.control import TurnDone
-from lightsplit.runs.evaluation import LOSS, Report
+from lightsplit.runs.evaluation import LOSS, Evaluation, Report, mean_evaluation
 
 
 def check_done(
@@ -25,7 +27,17 @@ def check_done(
         )
 
 
-def report(contract: Contract, member: Member, done: TurnDone) -> Report:
+def evaluated(
+    contract: Contract, roster: Roster, told: Mapping[int, TurnDone], asked: list[int]
+) -> Evaluation | None:
+    """Return the figures of the owners that were asked for some; None without any."""
+    reports = [
+        _report(contract, roster[one], told[one]) for one in asked if told[one].figures
+    ]
+    return mean_evaluation(reports) if reports else None
+
+
+def _report(contract: Contract, member: Member, done: TurnDone) -> Report:
     """Return the test figures of an owner by name."""
     figures = dict(zip(_names(contract), done.figures, strict=True))
     return Report(figures, done.samples, member.name)

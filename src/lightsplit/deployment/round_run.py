@@ -15,12 +15,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from lightsplit.deployment.code_count import CodeCount
 from lightsplit.deployment.networked_run import NetworkedRun
 from lightsplit.deployment.open_round import HAND_IN, OpenRound
 from lightsplit.deployment.roster import Member, Roster
 from lightsplit.deployment.round_boundary import RoundBoundary
 from lightsplit.deployment.round_grants import RoundGrants
-from lightsplit.deployment.round_reports import check_done, report
+from lightsplit.deployment.round_reports import check_done, evaluated
 from lightsplit.deployment.round_restarts import RoundRestarts
 from lightsplit.deployment.round_steps import RoundSteps, StageSteps
 from lightsplit.deployment.turn_steps import computed
@@ -36,7 +37,6 @@ from lightsplit.protocol import (
 from lightsplit.protocol.control import Grant, TurnDone
 from lightsplit.protocol.phases import TRAIN, step_kinds
 from lightsplit.runs.checkpoint_folder import is_due
-from lightsplit.runs.evaluation import mean_evaluation
 from lightsplit.runs.plan import RunPlan
 from lightsplit.runs.rounds import (
     Participation,
@@ -65,6 +65,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         finished: the message that ends the run, once it is over.
         next_round: the one under way or due; None before and after the run.
         restarts: the owners that made this round begin again.
+        codes: counts the distinct codes of evaluations.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         super().__init__(contract, plan, roster, boundary, run=run, folder=folder)
         self.open: OpenRound | None = None
         self._server = server
+        self.codes = CodeCount(server)
         self._steps: StageSteps = self._make_steps(server)
         self._grants = RoundGrants(contract, self.state, self._boundary, self._saved)
         self._grants.every_client_evaluates = plan.every_client_evaluates
@@ -89,8 +91,7 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         self.next_round: Round | None = None
         self.restarts = RoundRestarts()
         self._here: set[int] = set()  # owners that are waiting for a round
-        self._idle_since = time.monotonic()
-        self._clock = time.monotonic()
+        self._clock = self._idle_since = time.monotonic()
         if self._saved.exists:
             self._restore()
 
@@ -188,15 +189,17 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         if opened.kind == HAND_IN and member.index in opened.heard:
             return None
         has_late = bool(self._here - opened.invited)
-        return self._grants.make(opened, member.index, has_late=has_late)
+        grant = self._grants.make(opened, member.index, has_late=has_late)
+        if grant.evaluate:
+            self.codes.begin(member.index)
+        return grant
 
     # The stages of a round.
 
     def hear(self, member: Member, request: Request) -> Reply | None:
         """Take a message of a round; return None while others are still awaited."""
         opened = self._opened(request)
-        reply = opened.reply(member.index, request.kind)
-        if reply is not None:
+        if (reply := opened.reply(member.index, request.kind)) is not None:
             return reply
         opened.check_member(member.index, request.kind)
         if member.index not in opened.heard:
@@ -323,14 +326,10 @@ class RoundRun(NetworkedRun[RoundBoundary]):
         self._participation.add(opened.round.number, opened.attendance)
         self._boundary.number += 1
         is_tested = self._grants.is_tested(opened.round)
-        reports = [
-            report(self.contract, self._roster[one], told[one])
-            for one in done
-            if told[one].figures and self._grants.evaluates(opened, one)
-        ]
-        if reports:
+        asked = [one for one in done if self._grants.evaluates(opened, one)]
+        evaluation = evaluated(self.contract, self._roster, told, asked)
+        if evaluation is not None:
             counts = self._roster.bytes_by_kind()
-            evaluation = mean_evaluation(reports)
             self.state.remember(opened.round.turn, evaluation, counts)
         self.open = None
         self.restarts.clear()
@@ -343,15 +342,11 @@ class RoundRun(NetworkedRun[RoundBoundary]):
             self.save()
 
     def _note(self, opened: OpenRound, client: int, done: TurnDone) -> None:
-        """Keep the side and the figures that an owner hands in."""
-        member = self._roster[client]
-        self._boundary.versions[client] = opened.round.number + 1
-        if done.side:
-            self._boundary.sealed_side = done.side
-            self._boundary.sealed_at = opened.round.number
+        """Keep the side and the training loss that an owner hands in."""
+        self._boundary.take(client, opened.round.number, done.side)
         if done.loss is not None:
             rows = opened.rows[client]
-            member.loss = done.loss
+            self._roster[client].loss = done.loss
             self.progress.note_loss(done.loss * rows, rows)
 
     def _finish_if_over(self) -> None:
@@ -361,12 +356,18 @@ class RoundRun(NetworkedRun[RoundBoundary]):
             self.next_round = None
             self.finished = self._boundary.finished(reason)
 
+    def evaluate(self, message: CodeMessage) -> Reply:
+        """Return the output for the code of test samples, and count the code."""
+        reply = self.infer(message)
+        self.codes.add(message)
+        return reply
+
     def infer(self, message: CodeMessage) -> Reply:
         """Return the output for a code outside training; nothing changes."""
         return computed(message, self._server.answer)
 
     def infer_encrypted(self, _message: EncryptedCode) -> EncryptedOutput:
-        """Refuse an encrypted code: a run of parallel rounds has none."""
+        """Refuse an encrypted code: a run of rounds has none."""
         raise ProtocolError("this server reads codes", code="refused")
 
     def settle(self) -> None:

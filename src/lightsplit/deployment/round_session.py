@@ -86,7 +86,7 @@ class RoundSession:
         while True:
             self._check_round()
             if isinstance(request, CodeMessage) and not request.is_training:
-                return self._run.infer(request)
+                return self._run.evaluate(request)
             reply = self._run.hear(self._member, request)
             if reply is not None:
                 return reply

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from lightsplit.deployment.assignments import Assignment
 from lightsplit.deployment.boundary_state import BoundaryState
+from lightsplit.deployment.code_count import CodeCount
 from lightsplit.deployment.networked_run import NetworkedRun
 from lightsplit.deployment.roster import Member, Roster
 from lightsplit.deployment.turn_order import TurnOrder
@@ -93,6 +94,11 @@ class ServerRun(NetworkedRun[BoundaryState]):
         """The epoch and the round of the last turn, counted from one; 0 before it."""
         return self.turns.position
 
+    @property
+    def codes(self) -> CodeCount:
+        """The distinct codes of the last evaluations."""
+        return self._steps.codes
+
     def at_work(self) -> set[int]:
         """Return the client whose turn it is."""
         current = self.turns.current
@@ -116,6 +122,8 @@ class ServerRun(NetworkedRun[BoundaryState]):
         """Return an assignment as the message to its client."""
         if assignment.steps and self._logs.current.is_empty:
             self.state.begin_turn(assignment.client, self._boundary.capture)
+        if assignment.evaluate:
+            self.codes.begin(assignment.client)
         number, has_side = self._number_of(assignment), self.contract.side_travels
         pace = self.turns.pace(assignment)
         return Grant(

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 from lightsplit.deployment.assignments import Assignment
+from lightsplit.deployment.code_count import CodeCount
 from lightsplit.deployment.turn_log import TurnLogs
 from lightsplit.errors import LightSplitError, ProtocolError
 from lightsplit.protocol import (
@@ -34,6 +35,7 @@ class TurnSteps:
 
     Attributes:
         logs: of the turns under way.
+        codes: counts the distinct codes of evaluations.
     """
 
     def __init__(
@@ -44,11 +46,12 @@ class TurnSteps:
         self._guard = guard
         self._contract = contract
         self.logs = TurnLogs()
+        self.codes = CodeCount(server)
 
     def answer(self, assignment: Assignment, pace: Pace, message: Request) -> Reply:
         """Return the reply to a message of a turn."""
         if not message.is_training:
-            return self.infer(message)
+            return self._evaluate(message)
         kinds = step_kinds(self._contract, pace.phase)
         if message.kind not in kinds:
             expected = " or ".join(kinds) or "no message"
@@ -68,6 +71,11 @@ class TurnSteps:
         if assignment is not self.logs.late:  # all steps of a late turn are applied
             self._server.pace = pace
         return log.answer(message, kinds, pace.first_step, self._compute)
+
+    def _evaluate(self, message: Request) -> Reply:
+        reply = self.infer(message)
+        self.codes.add(message)
+        return reply
 
     def infer(self, message: Request) -> Reply:
         """Return the output for a code outside training; no weight changes."""

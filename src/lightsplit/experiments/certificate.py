@@ -7,7 +7,9 @@
     ε of the codes, ε of the labels  where clients draw noise for them
 
 M and the entropy are measured on test samples, with the codes of the trained run. They
-describe these data on average, not the worst case.
+describe these data on average, not the worst case. Whoever holds the trained head
+measures both; a server without one counts the codes that it read in the last
+evaluation, and takes the client whose codes tell the most.
 """
 
 from collections.abc import Sequence
@@ -18,14 +20,15 @@ from torch import Tensor
 
 from lightsplit.codecs import Code, Codec, FewBits
 from lightsplit.data import SampleSet
+from lightsplit.deployment.code_count import SAMPLES, CodesSeen
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.label_protections import label_promise
 from lightsplit.experiments.private_codes import dp_promise
+from lightsplit.nesting import to_device
 from lightsplit.objectives.bits import binary_entropy
 from lightsplit.protocol import Wire
 from lightsplit.runtime import Client
 
-SAMPLES = 2000
 CHUNK = 500
 ABOUT = (
     "the codes at the front cut: how much they can tell the server about a sample, "
@@ -87,6 +90,21 @@ def measured(client: Client, samples: SampleSet) -> dict[str, Any]:
     }
 
 
+def counted(seen: CodesSeen | None) -> dict[str, Any]:
+    """Return the part that a server can count, which knows neither inputs nor labels.
+
+    Args:
+        seen: the codes that it read in the last evaluation; None if there were none.
+    """
+    if seen is None:
+        return {}
+    return {
+        "samples": seen.samples,
+        "distinct_codes": seen.distinct,
+        "reidentification_bound": seen.bound,
+    }
+
+
 def conditional_entropy(bits: Tensor, labels: Tensor) -> float:
     """Return Σ_y share(y) Σ_j h₂(p_j|y) of bits ±1 (N, k), in bits.
 
@@ -129,9 +147,10 @@ def _codes(
 
 def _row_of_each(client: Client, inputs: Any) -> Tensor:
     codec, wire = client.side.codec, client.wire
+    moved = to_device(inputs, client.device)
     with client.model.seeded("certificate"):
-        code: Code = client.side.disturb(client.side.encode(inputs))
-    return codec.rows(wire.as_received(code)).flatten(1)
+        code: Code = client.side.disturb(client.side.encode(moved))
+    return codec.rows(wire.as_received(code)).flatten(1).cpu()
 
 
 def _classes(labels: Sequence[Any]) -> Tensor | None:

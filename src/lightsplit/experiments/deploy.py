@@ -13,10 +13,10 @@ from lightsplit.deployment.network import join, serve
 from lightsplit.errors import ConfigError, TransportError
 from lightsplit.experiments import pieces
 from lightsplit.experiments.backdoors import make_guard, poisoned
+from lightsplit.experiments.certificate import measured, promised
 from lightsplit.experiments.checks import check_absence
 from lightsplit.experiments.client_data import find_data
 from lightsplit.experiments.config import Experiment
-from lightsplit.experiments.detection import detection_record
 from lightsplit.experiments.inspection import inspection_record, make_inspector
 from lightsplit.experiments.live_metrics import ClientMetrics, LiveMetrics
 from lightsplit.experiments.network_ends import (
@@ -27,18 +27,20 @@ from lightsplit.experiments.network_ends import (
 )
 from lightsplit.experiments.own_end import OwnEnd
 from lightsplit.experiments.own_secret import OwnSecret
-from lightsplit.experiments.raw_traffic import step_ratio, total_ratio
-from lightsplit.experiments.record import describe_run, test_figures
 from lightsplit.experiments.recording import DataPlace, begin_recording
 from lightsplit.experiments.server_ranks import spread_over_ranks
+from lightsplit.experiments.server_record import server_record
+from lightsplit.protocol import Contract
 from lightsplit.protocol.control import Finished, Grant
-from lightsplit.results import RunFolder, finite, tensors
+from lightsplit.results import RunFolder, tensors
 from lightsplit.results.holding import Hold
 from lightsplit.runs import Scoring
 from lightsplit.runs.callbacks import Callback, Callbacks, RunStart
 from lightsplit.runs.plan import RunPlan
-from lightsplit.runtime import Client, ClientSide, Server
+from lightsplit.runtime import Client
 from lightsplit.transports import ByteMeter
+
+SIDE = "client.safetensors"
 
 
 class Standing(NamedTuple):
@@ -131,7 +133,7 @@ def serve_experiment(  # noqa: PLR0913
         return folder.read_record()
     tensors.save(folder.path / "server.safetensors", server.side.state())
     folder.write_verdicts(coordinator.progress.verdicts)
-    record = _record(experiment, parameters, server, coordinator)
+    record = server_record(experiment, parameters, server, coordinator)
     folder.write_record(record)
     return record
 
@@ -236,9 +238,7 @@ def _take_part(  # noqa: PLR0913
 
     def keep(_finished: Finished) -> None:
         if options.state_folder is not None:
-            is_known = contract.shares_side or client.steps > 0
-            file = options.state_folder / "client.safetensors"
-            _keep_side(side, file, is_known=is_known)
+            _keep_side(client, contract, options.state_folder)
             RunFolder(options.state_folder).write_experiment(experiment.to_toml())
 
     with Callbacks(callbacks) as told:
@@ -259,7 +259,10 @@ def _take_part(  # noqa: PLR0913
             ),
         )
         told.is_finished = True
-    return _client_figures(client, finished, options.meter)
+    certificate = promised(experiment, client.wire)
+    if _has_learnt(client, contract):
+        certificate |= measured(client, data.test.samples)
+    return _client_figures(client, finished, options.meter, certificate)
 
 
 def with_key(
@@ -292,16 +295,22 @@ def with_key(
     return replace(options, key=agreed.key, run=agreed.run)
 
 
-def _keep_side(side: ClientSide, file: Path, *, is_known: bool) -> None:
-    """Write the client's side, or load the one in the file where it is better known.
+def _keep_side(client: Client, contract: Contract, folder: Path) -> None:
+    """Write the client's side, or load the one in its file where that is better known.
 
     A client that comes to a finished run without the sides of its turns has first
     weights only, which must not replace trained ones.
     """
-    if is_known or not file.exists():
-        tensors.save(file, side.state(), is_secret=True)
+    file = folder / SIDE
+    if _has_learnt(client, contract) or not file.exists():
+        tensors.save(file, client.side.state(), is_secret=True)
     else:
-        side.load(tensors.load(file))
+        client.side.load(tensors.load(file))
+
+
+def _has_learnt(client: Client, contract: Contract) -> bool:
+    """Return whether the client's modules took part in training in this process."""
+    return contract.shares_side or client.steps > 0
 
 
 def _is_recorded(folder: RunFolder, steps: int) -> bool:
@@ -311,65 +320,11 @@ def _is_recorded(folder: RunFolder, steps: int) -> bool:
     return bool(folder.read_record()["steps"] == steps)
 
 
-def _record(
-    experiment: Experiment,
-    parameters: dict[str, int],
-    server: Server,
-    coordinator: Coordinator,
-) -> dict[str, Any]:
-    contract = coordinator.contract
-    record: dict[str, Any] = finite(
-        {
-            **describe_run(experiment, contract, server.wire),
-            **_figures(coordinator),
-            "total_ratio": total_ratio(experiment, coordinator.progress, contract),
-            "parameters": parameters,
-            "detection": detection_record(
-                experiment,
-                coordinator.progress,
-                knows_truth=experiment.backdoor is not None,
-            ),
-        }
-    )
-    return record
-
-
-def _figures(coordinator: Coordinator) -> dict[str, Any]:
-    progress = coordinator.progress
-    epochs, rounds = coordinator.position
-    return {
-        **test_figures(coordinator.state),
-        "stopped_by": coordinator.finished.reason if coordinator.finished else "",
-        "steps": progress.steps,
-        "samples": progress.samples,
-        "epochs": epochs,
-        "rounds": rounds,
-        "seconds": round(progress.seconds, 3),
-        "computing_seconds": round(coordinator.computing.seconds, 3),
-        "step_ratio": step_ratio(progress, coordinator.contract),
-        "bytes": progress.bytes,
-        "clients": {
-            member.name: member.meter.by_kind() for member in coordinator.members
-        },
-        **_rounds(coordinator),
-    }
-
-
-def _rounds(coordinator: Coordinator) -> dict[str, Any]:
-    """Return how often owners were in parallel rounds, and waited for the others."""
-    if coordinator.round_number is None:
-        return {}
-    steps = coordinator.progress.client_steps
-    return {
-        "attendance": {one.name: steps[one.index] for one in coordinator.members},
-        "waited_seconds": {
-            one.name: round(one.waited_seconds, 3) for one in coordinator.members
-        },
-    }
-
-
 def _client_figures(
-    client: Client, finished: Finished, meter: ByteMeter
+    client: Client,
+    finished: Finished,
+    meter: ByteMeter,
+    certificate: dict[str, Any],
 ) -> dict[str, Any]:
     return {
         "index": client.index,
@@ -378,4 +333,5 @@ def _client_figures(
         "bytes": meter.by_kind(),
         "objectives": client.last_turn.objective_means if client.last_turn else {},
         "inspection": inspection_record([client]),
+        "certificate": certificate,
     }

@@ -66,18 +66,22 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 
 class TestBatches:
-    """The test set in order; it can be iterated many times."""
+    """The test set in order; it can be iterated many times.
+
+    Attributes:
+        samples: of the test set.
+    """
 
     __test__ = False
 
     def __init__(self, samples: SampleSet, batch_size: int) -> None:
-        self._samples = samples
+        self.samples = samples
         self._batch_size = batch_size
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        for start in range(0, len(self._samples), self._batch_size):
-            stop = min(start + self._batch_size, len(self._samples))
-            yield self._samples.batch(torch.arange(start, stop))
+        for start in range(0, len(self.samples), self._batch_size):
+            stop = min(start + self._batch_size, len(self.samples))
+            yield self.samples.batch(torch.arange(start, stop))
 
 
 def load_dataset(experiment: Experiment, data_dir: Path | None = None) -> Dataset:

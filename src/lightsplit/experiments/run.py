@@ -132,7 +132,12 @@ def _save_models(job: Job, path: Path) -> None:
 
 
 def _whole_parts(job: Job, head: nn.Module, tail: nn.Module | None) -> SplitModel:
-    """Return the parts with the model's own tail, which takes whole outputs."""
+    """Return the parts with the model's own tail, which takes whole outputs.
+
+    Where nothing is sent, the tail is a layer beside the model, under names of its own.
+    """
+    if not job.codec.is_sent:
+        tail = None
     if job.output_codec is not None and tail is not None:
         tail = widened_tail(tail, job.output_codec)
     return SplitModel(head, job.parts.backbone, tail, job.parts.whole)

@@ -50,7 +50,8 @@ class PatchShuffle(Objective):
         source="Yao et al., ICDM 2022",
         assumes="a cut between tokens; a server that treats all tokens alike",
         client_cost="a permutation for each sample",
-        attacker="a jigsaw over the tokens; what each token holds is not hidden",
+        attacker="a jigsaw that puts the tokens in order, not built here; what each "
+        "token holds is not hidden",
         status="adapted",
     )
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from lightsplit.errors import ConfigError
+from lightsplit.part_facts import PartFacts
 from lightsplit.registry import Registry
 
 
@@ -29,11 +30,13 @@ class LabelProtection(ABC):
 
     Attributes:
         name: the registered name.
+        facts: what a user should know before choosing it.
         protects_gradients: whether it changes the output gradients that are sent.
         epsilon: of the differential privacy of each label; None where none is promised.
     """
 
     name: ClassVar[str]
+    facts: ClassVar[PartFacts] = PartFacts()
     protects_gradients: ClassVar[bool] = True
 
     def __init__(self, *, classes: int) -> None:
@@ -44,7 +47,7 @@ class LabelProtection(ABC):
         """Return how far each of ``count`` labels moves on, in classes.
 
         Torch's generator is seeded from the client's secret around this call. It is
-        made once, before training: a label that were drawn anew in every epoch could be
+        made once, before training: a label that was drawn anew in every epoch could be
         averaged.
         """
         return torch.zeros(count, dtype=torch.int64)

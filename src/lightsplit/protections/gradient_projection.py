@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from lightsplit.errors import ConfigError
+from lightsplit.part_facts import PartFacts
 from lightsplit.protections.base import LABEL_PROTECTIONS, LabelProtection
 from lightsplit.protections.mean_alignment import class_means
 
@@ -37,6 +38,13 @@ class GradientProjection(LabelProtection):
     """
 
     name = "gradient-projection"
+    facts = PartFacts(
+        source="after ProjPert: Fu et al., TKDE 2024",
+        assumes="several classes in a batch",
+        client_cost="singular vectors of class means, noise, and accuracy",
+        attacker="reads what is left with known labels (label-known)",
+        status="adapted",
+    )
 
     def __init__(
         self, *, classes: int, strength: float = 0.5, noise: float = 1.0

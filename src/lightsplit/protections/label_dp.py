@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from lightsplit.errors import ConfigError
+from lightsplit.part_facts import PartFacts
 from lightsplit.protections.base import LABEL_PROTECTIONS, LabelProtection
 from lightsplit.randomised_response import kept
 
@@ -33,6 +34,13 @@ class LabelDP(LabelProtection):
     """
 
     name = "label-dp"
+    facts = PartFacts(
+        source="Ghazi et al., NeurIPS 2021: LP-1ST with a flat prior",
+        assumes="one run: the ε of several add up",
+        client_cost="accuracy, as some labels are wrong",
+        attacker="guesses the class from the image, which needs no label",
+        status="faithful",
+    )
     protects_gradients = False
 
     def __init__(self, *, epsilon: float, classes: int) -> None:

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from lightsplit.errors import ConfigError
+from lightsplit.part_facts import PartFacts
 from lightsplit.protections.base import LABEL_PROTECTIONS, LabelProtection
 
 GRID = 33  # points on each axis
@@ -63,6 +64,13 @@ class Marvell(LabelProtection):
     """
 
     name = "marvell"
+    facts = PartFacts(
+        source="Li et al., ICLR 2022",
+        assumes="two classes, whose gradients are about normal",
+        client_cost="a search for the best noise in every step, and accuracy",
+        attacker="reads the noisy gradients with known labels (label-known)",
+        status="adapted",
+    )
 
     def __init__(self, *, classes: int, error: float = 0.4, power: float = 1.0) -> None:
         super().__init__(classes=classes)

@@ -14,6 +14,7 @@ cosines without their sign, still reads the label (``label-known``).
 import torch
 from torch import Tensor
 
+from lightsplit.part_facts import PartFacts
 from lightsplit.protections.base import LABEL_PROTECTIONS, LabelProtection
 
 
@@ -22,6 +23,13 @@ class MaxNorm(LabelProtection):
     """Scales each gradient at random, so that all are equally long on average."""
 
     name = "max-norm"
+    facts = PartFacts(
+        source="Li et al., ICLR 2022",
+        assumes="that gradients tell a class by their length",
+        client_cost="a norm and a random number for each sample, and accuracy",
+        attacker="looks at lines: at cosines without their sign (label-known)",
+        status="faithful",
+    )
 
     def protect(self, gradient: Tensor, labels: Tensor) -> Tensor:
         """Return every gradient times a random number."""

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from lightsplit.errors import ConfigError
+from lightsplit.part_facts import PartFacts
 from lightsplit.protections.base import LABEL_PROTECTIONS, LabelProtection
 
 
@@ -28,6 +29,13 @@ class MeanAlignment(LabelProtection):
     """
 
     name = "mean-alignment"
+    facts = PartFacts(
+        source="after ProjPert: Fu et al., TKDE 2024",
+        assumes="several classes in a batch",
+        client_cost="a mean for each class, noise, and accuracy",
+        attacker="reads the moved gradients with known labels (label-known)",
+        status="adapted",
+    )
 
     def __init__(
         self, *, classes: int, strength: float = 0.5, noise: float = 1.0

@@ -64,8 +64,9 @@ def _pointless(groups: Sequence[Group]) -> Iterator[Caution]:
         yield Caution(
             "No better than without the server",
             f"Settings that reach no more than the clients reach alone: {len(below)}. "
-            "Alone means with their head and one linear layer (codec none), which "
-            "sends nothing and so leaks nothing.",
+            "Alone means with codec none: their head and a linear layer, behind a "
+            "hidden one where the code is made by one too. It sends nothing and so "
+            "leaks nothing.",
             tuple(below),
         )
 

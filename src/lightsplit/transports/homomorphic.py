@@ -126,6 +126,7 @@ class Cost:
         sent_bytes, received_bytes: of encrypted messages.
         plain_sent_bytes, plain_received_bytes: of the messages that they replace.
         seconds: from the code to the output.
+        plain_seconds: likewise in the clear, of zeros in place of the codes.
     """
 
     samples: int = 0
@@ -134,18 +135,22 @@ class Cost:
     plain_sent_bytes: int = 0
     plain_received_bytes: int = 0
     seconds: float = 0.0
+    plain_seconds: float = 0.0
 
 
 @dataclass
 class Encrypting:
     """Sends codes encrypted, and returns outputs decrypted: a client's own end.
 
+    For the cost in the clear, it also sends as many zeros, which tell nothing.
+
     Args:
-        send: carries an encrypted code to the server and returns its reply.
+        send: carries an encrypted code, or the zeros, to the server and returns its
+            reply.
         shape: of one output.
     """
 
-    send: Callable[[EncryptedCode], Any]
+    send: Callable[[EncryptedCode | CodeMessage], Any]
     shape: tuple[int, ...]
     cost: Cost = field(default_factory=Cost)
 
@@ -184,7 +189,16 @@ class Encrypting:
         self.cost.plain_sent_bytes += frame_bytes(request)
         self.cost.plain_received_bytes += frame_bytes(plain)
         self.cost.seconds += time.perf_counter() - began
+        self.cost.plain_seconds += self._plain_seconds(request)
         return plain
+
+    def _plain_seconds(self, request: CodeMessage) -> float:
+        """Return how long the server takes to answer zeros in the clear."""
+        zeros = Code(torch.zeros_like(request.code.values))
+        message = CodeMessage(request.client, request.step, zeros, is_training=False)
+        began = time.perf_counter()
+        self.send(message)
+        return time.perf_counter() - began
 
     def _encrypted(self, rows: Tensor) -> bytes:
         values = self._tenseal.plain_tensor(rows.double().unsqueeze(1).tolist())

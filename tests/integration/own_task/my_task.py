@@ -1,4 +1,4 @@
-"""Two tasks of a user: one of nested inputs and a regression, one of classes."""
+"""Tasks of a user: one of nested inputs and a regression, two of classes."""
 
 import torch
 from torch import nn
@@ -83,7 +83,24 @@ def classes() -> Task:
     )
 
 
-def _points(count, seed):
+def pair() -> Task:
+    """Return a classification with two classes."""
+    return Task(
+        model=lambda: nn.Sequential(
+            nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 2)
+        ),
+        head_until="1",
+        tail_from="4",
+        example=lambda: (torch.zeros(2, 6), torch.zeros(2).long()),
+        metrics={"accuracy": MulticlassAccuracy(2)},
+        monitor="accuracy",
+        data=lambda _folder: (_points(144, 1, classes=2), _points(8, 2, classes=2)),
+        classes=2,
+        sizes=(144, 8),
+    )
+
+
+def _points(count, seed, classes=3):
     generator = torch.Generator().manual_seed(seed)
     points = torch.rand(count, 6, generator=generator)
-    return TensorDataset(points, points[:, :3].argmax(1))
+    return TensorDataset(points, points[:, :classes].argmax(1))
