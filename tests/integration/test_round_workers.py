@@ -35,7 +35,7 @@ def start(*arguments):
 
 @pytest.fixture
 def crew(descendants):
-    """Return the worker processes of a run that is in the midst of its rounds."""
+    """Return the worker processes of a run that is in the middle of its rounds."""
 
     def crew(process, folder):
         def workers():

@@ -1,4 +1,4 @@
-"""Parts as graphs compute what the parts compute, and can be exported."""
+"""A graph of a model computes what the model computes, and can be exported."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from lightsplit.splitting.flat import flattened
 
 
 class Nested(nn.Module):
-    """Cut in the midst of two of its modules."""
+    """Cut inside two of its modules."""
 
     def __init__(self):
         super().__init__()
@@ -40,13 +40,12 @@ def nested():
     return model, InARow(split(model, example=torch.rand(2, 1, 8, 8), **place)).eval()
 
 
-def test_the_graphs_compute_what_the_parts_compute(nested):
+def test_the_graph_computes_what_the_parts_compute(nested):
     model, parts = nested
-    graphs = flattened(parts, torch.rand(2, 1, 8, 8))
+    graph = flattened(parts, torch.rand(2, 1, 8, 8))
     images = torch.rand(5, 1, 8, 8)
     with torch.no_grad():
-        assert torch.equal(graphs(images), model(images))
-        assert torch.equal(graphs.head(images), parts.head(images))
+        assert torch.equal(graph(images), model(images))
         assert torch.equal(parts(images), model(images)), "the parts stay as they are"
 
 
@@ -56,14 +55,27 @@ def test_they_can_be_exported_with_any_batch_where_the_parts_cannot(nested):
     shapes = ({0: batch},)
     with pytest.raises(AssertionError):
         torch.export.export(parts, (example,), dynamic_shapes=shapes)
-    graphs = flattened(parts, example)
-    program = torch.export.export(graphs, (example,), dynamic_shapes=shapes).module()
+    graph = flattened(parts, example)
+    program = torch.export.export(graph, (example,), dynamic_shapes=shapes).module()
     images = torch.rand(7, 1, 8, 8)
     assert torch.allclose(program(images), model(images), atol=1e-6)
 
 
-def test_a_model_without_parts_is_copied_as_it_is():
-    model = nn.Sequential(nn.Linear(3, 2))
-    made = flattened(model, torch.rand(2, 3))
-    assert made is not model
-    assert torch.equal(made[0].weight, model[0].weight)
+class TwoRows(nn.Module):
+    """Has weights with as many rows as the example has samples."""
+
+    def __init__(self):
+        super().__init__()
+        self.weights = nn.Parameter(torch.rand(2, 3))
+
+    def forward(self, numbers):
+        found = numbers.reshape(numbers.shape[0], -1) @ self.weights.T
+        return found + torch.zeros(numbers.shape[0], 2)
+
+
+def test_the_number_of_samples_is_no_other_size():
+    model, example = TwoRows().eval(), torch.rand(2, 3, 1)
+    graph = flattened(model, example)
+    more = torch.rand(5, 3, 1)
+    assert torch.equal(graph(more), model(more))
+    assert torch.equal(graph(example), model(example))
