@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -11,12 +12,16 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
+import torch
 from lab.processes import wait_until
+from lab.proxy import Proxy
 from PIL import Image
 from safetensors.torch import load_file
 
 import lightsplit
 from lightsplit.data import DATASETS
+from lightsplit.errors import ConfigError, TransportError
+from lightsplit.experiments.prediction import Predictor
 
 TASK = str(Path(__file__).parent / "own_files" / "digits_task.py")
 SMALL = ("--batch-size", 16, "--epochs", 1)
@@ -179,6 +184,71 @@ def test_new_pictures_are_predicted_by_name(owners, start, common, run, tmp_path
     assert [row["sample"] for row in rows] == sorted(one.name for one in new.iterdir())
     assert {row["prediction"] for row in rows} <= set("0123456789")
     assert "label" not in rows[0]
+
+
+EXPERIMENT = f"""
+task = {{ name = "{TASK}" }}
+training = {{ batch_size = 16, epochs = 1 }}
+owners = {{ clients = 1, heads = "private" }}
+"""
+
+
+@pytest.fixture
+def alice(owners, start, common, run, tmp_path, monkeypatch):
+    """Alice trains alone; return her port and what starts the server again."""
+    monkeypatch.chdir(tmp_path)
+    Path("digits.toml").write_text(EXPERIMENT)
+    place = common[common.index("--address") + 1]
+    words = (tmp_path / "digits.toml", "--address", place)
+    server = start("server", "serve", *words, "--out", tmp_path / "run")
+    mine = ("--name", "alice", "--data", owners["alice"])
+    run("join", *words, *mine, "--state", tmp_path / "runs" / "client-alice")
+    assert server.wait(60) == 0
+
+    def serve_again(name):
+        again = ("serve", "--resume", tmp_path / "run", "--address", place)
+        process, said = start(name, *again), tmp_path / f"{name}.out"
+        wait_until(lambda: "listening on port" in said.read_text(), "the server")
+        return process
+
+    return int(place.rpartition(":")[2]), serve_again
+
+
+def test_a_predictor_stays_connected_and_outlives_the_servers_restart(alice):
+    """One line carries all batches; after a restart there is a new one."""
+    port, serve_again = alice
+    first = serve_again("first")
+    images = torch.rand(7, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    lines = set()
+    with Proxy(port, lambda _direction, line, _chunk: lines.add(line)) as proxy:
+        place = {"server": f"127.0.0.1:{proxy.port}", "state": "runs/client-alice"}
+        with Predictor.connect("digits.toml", name="alice", **place) as predictor:
+            whole = predictor(images)
+            for size in (1, 3, 7):
+                parts = [predictor(part) for part in images.split(size)]
+                assert torch.allclose(torch.cat(parts), whole, atol=1e-5)
+            assert len(lines) == 1
+            assert predictor.chosen(whole) == [str(int(n)) for n in whole.argmax(1)]
+            with pytest.raises(ConfigError, match="must be 1 to 512, got 600"):
+                predictor(torch.zeros(600, 1, 8, 8))
+            first.terminate()
+            first.wait(60)
+            with pytest.raises(TransportError):
+                predictor(images)
+            serve_again("second")
+            lines.clear()
+            assert torch.equal(predictor(images), whole)
+            assert torch.equal(predictor(images), whole)
+            assert len(lines) == 1
+
+
+def test_the_predictor_of_the_page_names_classes(alice, capsys):
+    port, serve_again = alice
+    serve_again("again")
+    page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    exec(code.replace("7443", str(port)), {})  # noqa: S102
+    assert re.search(r"\['\d'(, '\d'){3}\]", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(
