@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -17,11 +18,14 @@ from lab.processes import wait_until
 from lab.proxy import Proxy
 from PIL import Image
 from safetensors.torch import load_file
+from torch.utils.data import default_collate
+from torchmetrics.classification import MulticlassAccuracy, MulticlassAUROC
 
 import lightsplit
-from lightsplit.data import DATASETS
+from lightsplit.data import DATASETS, ImageForm
 from lightsplit.errors import ConfigError, TransportError
 from lightsplit.experiments.prediction import Predictor
+from lightsplit.transports.sealing import SealingKey
 
 TASK = str(Path(__file__).parent / "own_files" / "digits_task.py")
 SMALL = ("--batch-size", 16, "--epochs", 1)
@@ -93,16 +97,33 @@ main()
 """
 
 
+STRACE = ("strace", "-f", "--seccomp-bpf", "-e", "trace=open,openat,openat2,creat")
+CALLED = re.compile(r'open(?:at2?)?\([^"]*"([^"]+)", (.*)')
+
+
+def called(log):
+    """Return the files that a process opened here, as the system saw it."""
+    found = [CALLED.search(line) for line in log.read_text().splitlines()]
+    return {
+        Path.cwd() / one[1]
+        for one in found
+        if one and "O_DIRECTORY" not in one[2] and " = -1 " not in one[2]
+    }
+
+
 @pytest.fixture
 def start(tmp_path):
     """Return what starts a traced command and returns the process."""
     running = []
 
-    def call(name, *words):
+    def call(name, *words, is_deep=False):
         with (tmp_path / f"{name}.out").open("w") as out:
             command = [sys.executable, "-c", TRACED, tmp_path / f"{name}.opened"]
+            calls = [*STRACE, "-o", tmp_path / f"{name}.calls"] if is_deep else []
             process = subprocess.Popen(
-                [*command, *map(str, words)], stdout=out, stderr=subprocess.STDOUT
+                [*calls, *command, *map(str, words)],
+                stdout=out,
+                stderr=subprocess.STDOUT,
             )
         running.append(process)
         return process
@@ -136,12 +157,17 @@ SYSTEM = ("/usr", "/lib", "/etc", "/proc", "/sys", "/dev")
 
 
 def elsewhere(log, *own):
-    """Return what a process opened beside the installation and its own places."""
+    """Return what Python opened beside the installation and its own places."""
+    return strange(opened(log, below="/"), *own)
+
+
+def strange(files, *own):
+    """Return those of the files that are nowhere a process may look."""
     places = [Path(place) for place in (*PACKAGES, *OURS, *SYSTEM, *own)]
     probes = Path(tempfile.gettempdir())  # Python tries whether it can write there
     return {
         file
-        for file in opened(log, below="/")
+        for file in files
         if file.parent != probes and not any(map(file.is_relative_to, places))
     }
 
@@ -164,6 +190,82 @@ def test_owners_train_on_their_own_folders_alone(owners, start, common, tmp_path
         assert elsewhere(log, state)  # it would be noticed
     record = json.loads((tmp_path / "run" / "record.json").read_text())
     assert record["samples"] == 120
+
+
+def test_an_owners_figures_are_torchmetrics_on_its_exported_model(
+    owners, start, common, run, tmp_path
+):
+    """The server's half and an owner's give the figures that the run has reported."""
+    words = (*common, "--task", f"{TASK}:measured")
+    processes = [start("server", "serve", *words, "--out", tmp_path / "run")]
+    for name, folder in owners.items():
+        mine = ("--name", name, "--data", folder, "--state", tmp_path / f"state-{name}")
+        processes.append(start(name, "join", *words, *mine))
+    for process, name in zip(processes, ("server", *owners), strict=True):
+        assert process.wait(120) == 0, (tmp_path / f"{name}.out").read_text()
+    record = json.loads((tmp_path / "run" / "record.json").read_text())
+    figures = dict(zip(record["client_names"], record["client_figures"], strict=True))
+    assert figures.keys() == owners.keys()
+    for name, folder in owners.items():
+        out, state = tmp_path / f"export-{name}", tmp_path / f"state-{name}"
+        run("export", tmp_path / "run", "--owner", state, "--out", out)
+        program = torch.export.load(out / "model.pt2").module()
+        form = ImageForm(tuple("0123456789"), (8, 8))
+        images, labels = default_collate(list(form.folder(folder / "test")))
+        scores = program(images)
+        expected = {
+            "accuracy": MulticlassAccuracy(10, average="micro")(scores, labels),
+            "auroc": MulticlassAUROC(10)(scores, labels),
+        }
+        found = {metric: figures[name][metric] for metric in expected}
+        assert found == pytest.approx({m: float(v) for m, v in expected.items()})
+
+
+@pytest.fixture(params=["python", "system"])
+def is_deep(request):
+    """Whether the system writes down what is opened, C and Rust included."""
+    if request.param == "system" and shutil.which("strace") is None:
+        pytest.skip("strace is not installed: what C and Rust open is not seen")
+    return request.param == "system"
+
+
+def copied(certificates, folder, *files):
+    """Return a new folder with the authority's certificate and some of its files."""
+    folder.mkdir()
+    for file in ("ca.crt", *files):
+        shutil.copy(certificates / file, folder)
+    return folder
+
+
+def test_certificates_keys_and_recordings_open_nothing_else(
+    owners, start, common, certificates, tmp_path, is_deep
+):
+    """Shared heads under TLS, sealed by a key, and everything that is sent recorded."""
+    words = [*common, "--heads", "shared", "--certs"]
+    at_door = copied(certificates, tmp_path / "door", "server.crt", "server.key")
+    at_server = (*words, at_door, "--out", tmp_path / "run")
+    who = [word for name in owners for word in ("--client", name)]
+    processes = [start("server", "serve", *at_server, *who, is_deep=is_deep)]
+    places = {"server": [at_door, tmp_path / "run"]}
+    key = tmp_path / "keys" / "head.key"
+    key.parent.mkdir()
+    SealingKey.generate().save(key)
+    for name, folder in owners.items():
+        files = (f"clients/{name}.crt", f"clients/{name}.key")
+        mine = copied(certificates, tmp_path / f"certificate-{name}", *files)
+        state = tmp_path / f"state-{name}"
+        places[name] = [folder, state, mine, key]
+        more = ("--data", folder, "--state", state, "--key", key, "--record")
+        join = ("join", *words, mine, "--name", name, *more)
+        processes.append(start(name, *join, is_deep=is_deep))
+    for process, name in zip(processes, places, strict=True):
+        assert process.wait(200) == 0, (tmp_path / f"{name}.out").read_text()
+    for name, own in places.items():
+        own.append(tmp_path / f"{name}.opened")  # the log itself
+        seen = opened(tmp_path / f"{name}.opened", below="/")
+        seen |= called(tmp_path / f"{name}.calls") if is_deep else set()
+        assert all(strange(seen, *own[:n], *own[n + 1 :]) for n in range(len(own) - 1))
+        assert not strange(seen, *own)
 
 
 def test_new_pictures_are_predicted_by_name(owners, start, common, run, tmp_path):
