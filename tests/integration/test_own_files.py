@@ -81,7 +81,7 @@ def owners(digits, tmp_path):
         folder.mkdir()
         start = 60 * number
         write_folder(folder, "train", digits.train.subset(range(start, start + 60)))
-        write_folder(folder, "test", digits.test.subset(range(20)))
+        write_folder(folder, "test", digits.test.subset(range(60)))
     return {name: tmp_path / name for name in ("alice", "bob")}
 
 
