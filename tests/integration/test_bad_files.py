@@ -1,4 +1,4 @@
-"""An owner's files that do not fit are refused in one sentence, before a line is opened.
+"""An owner's files that do not fit are refused in one sentence; nothing is sent.
 
 The tasks are those of 'lightsplit new'; no server listens at the address.
 """
