@@ -61,21 +61,8 @@ def test_they_can_be_exported_with_any_batch_where_the_parts_cannot(nested):
     assert torch.allclose(program(images), model(images), atol=1e-6)
 
 
-class TwoRows(nn.Module):
-    """Has weights with as many rows as the example has samples."""
-
-    def __init__(self):
-        super().__init__()
-        self.weights = nn.Parameter(torch.rand(2, 3))
-
-    def forward(self, numbers):
-        found = numbers.reshape(numbers.shape[0], -1) @ self.weights.T
-        return found + torch.zeros(numbers.shape[0], 2)
-
-
-def test_the_number_of_samples_is_no_other_size():
-    model, example = TwoRows().eval(), torch.rand(2, 3, 1)
-    graph = flattened(model, example)
-    more = torch.rand(5, 3, 1)
-    assert torch.equal(graph(more), model(more))
-    assert torch.equal(graph(example), model(example))
+def test_a_model_without_parts_is_copied_as_it_is():
+    model = nn.Sequential(nn.Linear(3, 2))
+    made = flattened(model, torch.rand(2, 3))
+    assert made is not model
+    assert torch.equal(made[0].weight, model[0].weight)

@@ -7,7 +7,6 @@ module. Exporters follow modules from start to end, so they get only the operati
 import copy
 from contextlib import ExitStack
 from functools import partial
-from itertools import count
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from lightsplit.nesting import repeated, tensors_in
+from lightsplit.nesting import tensors_in
 from lightsplit.splitting.arguments import replace_leaves
 from lightsplit.splitting.running import Part
 
@@ -29,7 +28,6 @@ def flattened(model: nn.Module, example: Any) -> nn.Module:
             operations allow it.
     """
     made = copy.deepcopy(model)
-    batch = _with_own_size(example, made)
     parts = {path: one for path, one in made.named_modules() if isinstance(one, Part)}
     called: dict[str, tuple[Any, ...]] = {}
 
@@ -40,7 +38,7 @@ def flattened(model: nn.Module, example: Any) -> nn.Module:
         for path, part in parts.items():
             hook = part.register_forward_pre_hook(partial(note, path))
             hooks.enter_context(hook)
-        made(batch)
+        made(example)
     for path, given in called.items():
         made.set_submodule(path, _Flat(parts[path], given))
     return made
@@ -66,13 +64,3 @@ class _Flat(nn.Module):
 
     def _state(self) -> dict[str, Tensor]:
         return {**dict(self.part.named_parameters()), **dict(self.part.named_buffers())}
-
-
-def _with_own_size(example: Any, model: nn.Module) -> Any:
-    """Return a batch of so many samples as nothing else has.
-
-    The tracer takes equal sizes for one and the same.
-    """
-    tensors = [*model.parameters(), *model.buffers(), *tensors_in(example)]
-    sizes = {size for one in tensors for size in one.shape}
-    return repeated(example, next(rows for rows in count(2) if rows not in sizes))
