@@ -16,7 +16,9 @@ from lightsplit.experiments.export import (
     export_whole,
     restore,
 )
+from lightsplit.nesting import map_tensors
 from lightsplit.results import RunFolder
+from lightsplit.splitting import merge
 from lightsplit.tasks.starting import template
 
 pytestmark = pytest.mark.slow
@@ -124,18 +126,117 @@ def test_a_client_with_a_defence_in_its_codes_is_refused(small, tmp_path, object
     assert not (tmp_path / "out").exists()
 
 
-def test_a_task_as_new_writes_it_is_exported(tmp_path):
+SHARED_MASK = """
+import torch
+from torch import nn
+from lightsplit import Task
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+
+    def forward(self, tokens, mask):
+        return self.layer(tokens, src_key_padding_mask=mask == 0)
+
+class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(20, 8)
+        self.first, self.second, self.classes = Layer(), Layer(), nn.Linear(8, 2)
+
+    def forward(self, input_ids, attention_mask):
+        tokens = self.first(self.words(input_ids), attention_mask)
+        tokens = self.second(tokens, attention_mask)
+        weights = attention_mask.unsqueeze(2)
+        return self.classes((tokens * weights).sum(1) / weights.sum(1))
+
+def task():
+    ids = torch.ones(2, 6, dtype=torch.long)
+    return Task(
+        model=Network,
+        head_until="first",
+        tail_from="classes",
+        share=("attention_mask",),
+        example=lambda: ({"input_ids": ids, "attention_mask": ids}, ids[:, 0] * 0),
+        classes=2,
+    )
+"""
+
+
+KINDS = ["images", "segmentation", "table", "numbers", "text"]
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Return the two sides of an own task and the plain model of their weights."""
+
+    def own(text, **settings):
+        file = tmp_path / "my_task.py"
+        file.write_text(text)
+        common = {"task": str(file), "clients": 1, "codec": "raw"}
+        experiment = from_settings({**common, **settings})
+        cuts = make_cuts(experiment, pieces.load_parts(experiment))
+        client = pieces.make_client_side(experiment, cuts)
+        server = pieces.make_server(experiment, cuts).side
+        inputs = experiment.make_task().example_inputs()
+        return Trained(client, server, inputs), merge(cuts.parts).eval()
+
+    return own
+
+
+def five(like):
+    """Return five samples of the form of an example; numbers of words from 1 on."""
+    draw = torch.Generator().manual_seed(0)
+    shape = (5, *like.shape[1:])
+    if like.is_floating_point():
+        return torch.rand(shape, generator=draw)
+    return torch.randint(1, 20, shape, generator=draw)
+
+
+def assert_is_exported(trained, folder, batch, expected):
+    export_whole(trained, folder)
+    program = torch.export.load(folder / "model.pt2").module()
+    with torch.no_grad():
+        assert torch.allclose(program(batch), expected, atol=1e-6)
+    assert load_file(folder / "model.safetensors")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_program_of_a_template_gives_what_the_plain_model_gives(
+    kind, own, tmp_path
+):
+    trained, plain = own(template(kind))
+    batch = map_tensors(five, trained.inputs)
+    assert_is_exported(trained, tmp_path / "out", batch, plain(batch))
+
+
+@pytest.mark.filterwarnings("ignore:share names")
+@pytest.mark.parametrize("topology", ["u", "vanilla"])
+def test_a_mask_that_the_server_gets_too_is_an_input_of_the_program(
+    topology, own, tmp_path
+):
+    trained, plain = own(SHARED_MASK, topology=topology)
+    mask = (torch.arange(6) < torch.arange(2, 7)[:, None]).long()
+    batch = {"input_ids": five(mask), "attention_mask": mask}
+    assert_is_exported(trained, tmp_path / "out", batch, plain(**batch))
+
+
+def test_a_model_that_cannot_be_traced_leaves_its_weights(own, tmp_path):
+    trained, _ = own(template("table"))
+
+    def refuse(*_given):
+        raise ValueError("not for tracers")
+
+    trained.server.modules["backbone"].register_forward_pre_hook(refuse)
+    with pytest.raises(RunError, match=r"weights are in .*model.safetensors, but no"):
+        export_whole(trained, tmp_path / "out")
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["model.safetensors"]
+
+
+@pytest.mark.parametrize("kind", ["images", "table"])
+def test_a_task_as_new_writes_it_becomes_onnx(kind, own, tmp_path):
     pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
-    file = tmp_path / "my_task.py"
-    file.write_text(template("images"))
-    experiment = from_settings({"task": str(file), "clients": 1})
-    cuts = make_cuts(experiment, pieces.load_parts(experiment))
-    client = pieces.make_client_side(experiment, cuts)
-    server = pieces.make_server(experiment, cuts).side
-    inputs = torch.rand(2, 1, 28, 28)
-    trained = Trained(client, server, inputs)
+    trained, _ = own(template(kind))
     assert export_client(trained, tmp_path) <= 1e-5
-    export_whole(trained, tmp_path)
-    program = torch.export.load(tmp_path / "model.pt2").module()
-    assert program(torch.rand(5, 1, 28, 28)).shape == (5, 2)

@@ -41,7 +41,7 @@ def newest(folder):
 
 @pytest.fixture
 def crew(descendants):
-    """Return the worker processes of a run that is in the midst of its rounds.
+    """Return the worker processes of a run that is in the middle of its rounds.
 
     It is once it has saved another checkpoint than the one that it began with.
     """

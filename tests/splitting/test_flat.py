@@ -1,4 +1,4 @@
-"""Parts as graphs compute what the parts compute, and can be exported."""
+"""A graph of a model computes what the model computes, and can be exported."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from lightsplit.splitting.flat import flattened
 
 
 class Nested(nn.Module):
-    """Cut in the midst of two of its modules."""
+    """Cut inside two of its modules."""
 
     def __init__(self):
         super().__init__()
@@ -40,13 +40,12 @@ def nested():
     return model, InARow(split(model, example=torch.rand(2, 1, 8, 8), **place)).eval()
 
 
-def test_the_graphs_compute_what_the_parts_compute(nested):
+def test_the_graph_computes_what_the_parts_compute(nested):
     model, parts = nested
-    graphs = flattened(parts, torch.rand(2, 1, 8, 8))
+    graph = flattened(parts, torch.rand(2, 1, 8, 8))
     images = torch.rand(5, 1, 8, 8)
     with torch.no_grad():
-        assert torch.equal(graphs(images), model(images))
-        assert torch.equal(graphs.head(images), parts.head(images))
+        assert torch.equal(graph(images), model(images))
         assert torch.equal(parts(images), model(images)), "the parts stay as they are"
 
 
@@ -56,8 +55,8 @@ def test_they_can_be_exported_with_any_batch_where_the_parts_cannot(nested):
     shapes = ({0: batch},)
     with pytest.raises(AssertionError):
         torch.export.export(parts, (example,), dynamic_shapes=shapes)
-    graphs = flattened(parts, example)
-    program = torch.export.export(graphs, (example,), dynamic_shapes=shapes).module()
+    graph = flattened(parts, example)
+    program = torch.export.export(graph, (example,), dynamic_shapes=shapes).module()
     images = torch.rand(7, 1, 8, 8)
     assert torch.allclose(program(images), model(images), atol=1e-6)
 

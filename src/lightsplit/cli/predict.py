@@ -90,7 +90,7 @@ def predict(  # noqa: PLR0913
             folder=state,
             data_dir=data_dir,
             own_data=data,
-            batch_size=batch,
+            batch=batch,
             watch=lambda done, total: bar.update(samples, completed=done, total=total),
         )
         if out is not None:

@@ -14,6 +14,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,17 +28,18 @@ from lightsplit.experiments.config import Experiment, make_experiment, read_expe
 from lightsplit.experiments.cuts import make_cuts
 from lightsplit.experiments.own_end import OwnEnd
 from lightsplit.extras import require
-from lightsplit.nesting import batch_size, map_tensors
+from lightsplit.nesting import batch_size, map_tensors, repeated, tensors_in
 from lightsplit.results import RunFolder, tensors
 from lightsplit.results.atomic import write_bytes
 from lightsplit.results.settings import merge
 from lightsplit.runs import checkpoint_folder
 from lightsplit.runtime import ClientSide, ServerSide
+from lightsplit.splitting import companions_of, run_client
 from lightsplit.splitting.flat import flattened
 
 CLIENT_FILE = "client.safetensors"
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")  # colours of a terminal
-TOLERANCE = 1e-5  # of ONNX's codes against PyTorch's
+TOLERANCE = 1e-5  # of exported numbers against PyTorch's
 
 
 class Trained(NamedTuple):
@@ -75,16 +77,25 @@ class WholeModel(nn.Module):
         super().__init__()
         self.client = client.modules
         self.server = server.modules
+        # A graph that takes the head's place knows nothing of companions.
+        self._companions = partial(companions_of, client.modules["head"])
 
-    def forward(self, inputs: Any) -> Tensor:
+    def forward(self, inputs: Any) -> Any:
         """Return the model's output."""
-        code = self.client["encoder"](self.client["head"](inputs))
-        output = self.server["backbone"](self.server["decoder"](code))
-        if "encoder" in self.server:
-            output = self.client["decoder"](self.server["encoder"](output))
-        last = self.client if "tail" in self.client else self.server
-        logits: Tensor = last["tail"](output)
-        return logits
+        head = self.client["head"]
+        shared = self._companions(inputs)
+
+        def exchange(activation: Tensor) -> Tensor:
+            lifted = self.server["decoder"](self.client["encoder"](activation))
+            given = (lifted, shared) if shared else (lifted,)
+            output: Tensor = self.server["backbone"](*given)
+            if "encoder" in self.server:
+                output = self.client["decoder"](self.server["encoder"](output))
+            return output
+
+        if "tail" in self.client:
+            return run_client(head, self.client["tail"], exchange, inputs)
+        return self.server["tail"](exchange(head(inputs)))
 
 
 def restore(
@@ -173,23 +184,36 @@ def export_client(trained: Trained, out: Path) -> float:
 
 
 def export_whole(trained: Trained, out: Path) -> None:
-    """Write ``model.pt2`` for ``torch.export.load``, and its weights."""
+    """Write ``model.pt2`` for ``torch.export.load``, and its weights.
+
+    Raises:
+        RunError: the model cannot be exported; its weights are written even so.
+    """
     if trained.server is None:
         raise ConfigError(
             "an owner's folder has no backbone; give --part client, or the server's "
             "folder and --owner with this one"
         )
     _check_objectives(trained.client)
-    inputs = trained.inputs
+    # The tracer would take a tensor that is there twice for one input.
+    inputs = map_tensors(torch.clone, trained.inputs)
     model = WholeModel(trained.client, trained.server).eval()
-    with _quiet("this model cannot become a torch.export program"):
+    weights = out / "model.safetensors"
+    tensors.save(weights, model.state_dict(), is_secret=True)
+    with (
+        torch.no_grad(),
+        _quiet(
+            f"the weights are in {weights}, but no torch.export program can be made of "
+            "this model"
+        ),
+    ):
         program = torch.export.export(
             flattened(model, inputs), (inputs,), dynamic_shapes=(_any_batch(inputs),)
         )
         content = io.BytesIO()
         torch.export.save(program, content)
+        _check_program(model, program.module(), inputs)
     write_bytes(out / "model.pt2", content.getvalue(), is_secret=True)
-    tensors.save(out / "model.safetensors", model.state_dict(), is_secret=True)
 
 
 def _check_objectives(side: ClientSide) -> None:
@@ -245,6 +269,16 @@ def _difference(part: ClientPart, content: bytes, inputs: Tensor) -> float:
     with torch.no_grad():
         expected = part(samples)
     return float((torch.from_numpy(found) - expected).abs().max())
+
+
+def _check_program(model: nn.Module, program: nn.Module, inputs: Any) -> None:
+    """Refuse a program whose outputs for another batch differ from the model's."""
+    more = repeated(inputs, batch_size(inputs) + 1)
+    with torch.no_grad():
+        pairs = zip(tensors_in(program(more)), tensors_in(model(more)), strict=True)
+        differences = [float((a - b).abs().max()) for a, b in pairs]
+    if max(differences) > TOLERANCE:
+        raise RunError(f"its outputs would differ by {max(differences):.2g}")
 
 
 @contextmanager

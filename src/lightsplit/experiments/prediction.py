@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from torch.utils.data import Subset, default_collate
 
@@ -13,14 +13,20 @@ from lightsplit.deployment.prediction import predicting
 from lightsplit.errors import ConfigError, DataError, MissingDataError
 from lightsplit.experiments import pieces
 from lightsplit.experiments.client_data import load_own
-from lightsplit.experiments.config import Experiment
+from lightsplit.experiments.config import (
+    Experiment,
+    make_experiment,
+    read_experiment,
+)
 from lightsplit.experiments.network_ends import client_end, not_connected
 from lightsplit.experiments.own_secret import OwnSecret
+from lightsplit.nesting import batch_size
 from lightsplit.results import tensors
 from lightsplit.runs import EVALUATION_BATCH, Scoring
 from lightsplit.runs.evaluation import Scorer
 from lightsplit.runtime import Client, Secret
 from lightsplit.tasks import Task
+from lightsplit.transports.credentials import TlsFiles
 from lightsplit.transports.homomorphic import Cost, Encrypting
 from lightsplit.transports.sealing import SealingKey
 from lightsplit.user_code import one_line_errors
@@ -48,11 +54,14 @@ class Predictions(NamedTuple):
 class Predictor:
     """A connection to a trained model: the owner's half here, the backbone there.
 
-        with connected(experiment, endpoint, name="alice", folder=…) as predictor:
-            output = predictor(inputs)
+    It stays open until its block ends. A line that breaks, or that the server cuts
+    because it was silent, is opened once more at the next batch.
 
     Args:
         client: connected to the server.
+        task: of the run.
+
+    Attributes:
         task: of the run.
     """
 
@@ -60,8 +69,51 @@ class Predictor:
         self.client = client
         self.task = task
 
+    @classmethod
+    @contextmanager
+    def connect(  # noqa: PLR0913
+        cls,
+        experiment: Path | str,
+        *,
+        server: str,
+        name: str,
+        certs: Path | str | None = None,
+        state: Path | str | None = None,
+        key: Path | str | None = None,
+        secret: Path | str | None = None,
+        insecure: bool = False,
+    ) -> Iterator[Self]:
+        """Connect to the server of a run and yield a predictor until the block ends.
+
+        Args:
+            experiment: the experiment file that ``lightsplit join`` took.
+            server: ``host:port``.
+            name: of this owner, as in its certificate.
+            certs: folder with this owner's certificate; without it plain text, on this
+                machine only.
+            state: folder of this owner's half from ``join``, with private heads or
+                codes that were sent once.
+            key: file with the key of the hand-offs, with shared heads.
+            secret: file with the owner's secret, if ``join`` was given one.
+            insecure: allows plain text beyond this machine.
+        """
+        tls = TlsFiles.of_client(Path(certs), name) if certs else None
+        with connected(
+            make_experiment(read_experiment(Path(experiment))),
+            Endpoint(server, tls, insecure),
+            name=name,
+            key=SealingKey.load(Path(key)) if key else None,
+            secret=Secret.load(Path(secret)) if secret else None,
+            folder=Path(state) if state else None,
+        ) as (client, task):
+            yield cls(client, task)
+
     def __call__(self, inputs: Any) -> Any:
-        """Return the model's output for a batch of inputs."""
+        """Return the model's output for a batch of inputs, collated as for the model.
+
+        A batch has up to 512 samples.
+        """
+        _check_batch(batch_size(inputs))
         return self.client.predict(inputs)
 
     def in_words(self, values: Any) -> list[Any]:
@@ -75,7 +127,10 @@ class Predictor:
         return [names[one] for one in found]
 
     def chosen(self, output: Any) -> list[Any]:
-        """Return the class of each sample; the output itself without classes."""
+        """Return the class of each sample in an output, by its name if it has one.
+
+        Without classes this is the output itself.
+        """
         has_classes = self.task.classes is not None
         is_mask = isinstance(self.task.form, MaskForm)
         return self.in_words(output.argmax(1) if has_classes or is_mask else output)
@@ -90,8 +145,8 @@ def connected(
     key: SealingKey | None = None,
     secret: Secret | None = None,
     folder: Path | None = None,
-) -> Iterator[Predictor]:
-    """Connect to the server of a run and yield a predictor until the block ends.
+) -> Iterator[tuple[Client, Task]]:
+    """Yield a client that is connected to the server of a run, and the run's task.
 
     Args:
         experiment: the same experiment as the server's.
@@ -108,7 +163,7 @@ def connected(
         side.load(tensors.load(folder / "client.safetensors"))
         client.kept = client.hand_off.frozen(side.state())
     with predicting(client, contract, endpoint, name=name, key=key):
-        yield Predictor(client, experiment.make_task())
+        yield client, experiment.make_task()
 
 
 def predict_experiment(  # noqa: PLR0913
@@ -121,7 +176,7 @@ def predict_experiment(  # noqa: PLR0913
     folder: Path | None = None,
     data_dir: Path | None = None,
     own_data: Path | None = None,
-    batch_size: int = EVALUATION_BATCH,
+    batch: int = EVALUATION_BATCH,
     watch: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Predictions:
     """Return predictions and labels of the test set, and the task's figures.
@@ -136,14 +191,10 @@ def predict_experiment(  # noqa: PLR0913
         data_dir: folder of the datasets.
         own_data: folder with this owner's own files instead: those that the task's
             ``new_data`` finds in it, or else the test set of ``data``.
-        batch_size: samples that are sent at a time.
+        batch: samples that are sent at a time.
         watch: called with the number of samples done and of all after each batch.
     """
-    if not 1 <= batch_size <= EVALUATION_BATCH:
-        raise ConfigError(
-            f"the batch size of a prediction must be 1 to {EVALUATION_BATCH}, "
-            f"got {batch_size}"
-        )
+    _check_batch(batch)
     task = experiment.make_task()
     samples = _samples(experiment, data_dir, own_data)
     names = sample_names(samples)
@@ -151,19 +202,28 @@ def predict_experiment(  # noqa: PLR0913
     labels: list[Any] = []
     with connected(
         experiment, endpoint, name=name, key=key, secret=secret, folder=folder
-    ) as predictor:
-        scorer = Scorer(Scoring.of(task), predictor.client)
-        for inputs, truth in _batches(samples, batch_size):
+    ) as (client, _):
+        predictor = Predictor(client, task)
+        scorer = Scorer(Scoring.of(task), client)
+        for inputs, truth in _batches(samples, batch):
             output = predictor(inputs)
             predictions += predictor.chosen(output)
             if truth is not None:
                 scorer.add(output, truth)
                 labels += predictor.in_words(truth)
             watch(len(predictions), len(samples))
-        send = predictor.client.send
+        send = client.send
         cost = send.cost if isinstance(send, Encrypting) else None
     figures = scorer.figures() if labels else {}
     return Predictions(names, predictions, labels, figures, cost)
+
+
+def _check_batch(samples: int) -> None:
+    if not 1 <= samples <= EVALUATION_BATCH:
+        raise ConfigError(
+            f"the batch size of a prediction must be 1 to {EVALUATION_BATCH}, "
+            f"got {samples}"
+        )
 
 
 def _samples(

@@ -119,7 +119,7 @@ class _Process:
             raise RuntimeError(f"in a worker process:\n{said.text}")
         self._process.join(JOIN_SECONDS)
         raise RunError(
-            f"a worker process ended with code {self._process.exitcode} in the midst "
+            f"a worker process ended with code {self._process.exitcode} in the middle "
             "of a round, so the run stops; resume it, and it goes on from its last "
             "checkpoint"
         )

@@ -14,15 +14,17 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from lightsplit.nesting import tensors_in
+from lightsplit.splitting.arguments import replace_leaves
 from lightsplit.splitting.running import Part
 
 
-def flattened(model: nn.Module, *example: Any) -> nn.Module:
-    """Return a copy of a model in which every part is a graph.
+def flattened(model: nn.Module, example: Any) -> nn.Module:
+    """Return a copy of a model in which every part that is called is a graph.
 
     Args:
         model: in evaluation mode.
-        example: its arguments. Later calls may use tensors of other sizes, if the
+        example: its inputs. Later calls may have another number of samples, if the
             operations allow it.
     """
     made = copy.deepcopy(model)
@@ -36,7 +38,7 @@ def flattened(model: nn.Module, *example: Any) -> nn.Module:
         for path, part in parts.items():
             hook = part.register_forward_pre_hook(partial(note, path))
             hooks.enter_context(hook)
-        made(*example)
+        made(example)
     for path, given in called.items():
         made.set_submodule(path, _Flat(parts[path], given))
     return made
@@ -49,14 +51,16 @@ class _Flat(nn.Module):
         super().__init__()
         self.part = part
 
-        def call(state: dict[str, Tensor], *given: Any) -> Any:
+        def call(state: dict[str, Tensor], *tensors: Tensor) -> Any:
+            given = replace_leaves(example, dict(enumerate(tensors)))
             return functional_call(part, state, given)
 
-        self._graph = make_fx(call, tracing_mode="symbolic")(self._state(), *example)
+        tensors = tensors_in(example)
+        self._graph = make_fx(call, tracing_mode="symbolic")(self._state(), *tensors)
 
     def forward(self, *given: Any) -> Any:
         """Return what the part returns."""
-        return self._graph(self._state(), *given)
+        return self._graph(self._state(), *tensors_in(given))
 
     def _state(self) -> dict[str, Tensor]:
         return {**dict(self.part.named_parameters()), **dict(self.part.named_buffers())}
