@@ -162,6 +162,25 @@ def test_the_weight_of_an_owner_is_the_rows_that_it_sent(rows, rounds, net):
     torch.testing.assert_close(before - after, torch.full((4,), expected))
 
 
+def test_the_sum_of_shares_comes_with_the_rows_that_their_owners_sent(rounds, net):
+    run = rounds("shared", min_clients=2, round_timeout_seconds=0.4)
+    lines = [rounds.enter(run, name) for name in net.NAMES]
+    counts = [2, 4, 3]
+    for line in lines:
+        line.receive()
+        line.send(code(line, rows=counts[line.index]))
+    for line in lines:
+        line.receive()
+        line.send(gradient(line, rows=counts[line.index]))
+    nonce = torch.zeros(1, 16, dtype=torch.uint8)
+    for line in lines:
+        line.receive()
+    for line in lines[:2]:
+        numbers = torch.full((5,), 2**50)  # whatever an owner may claim in them
+        line.send(Share(line.index, 0, numbers, nonce))
+    assert [told(run, line).samples for line in lines[:2]] == [2 + 4] * 2
+
+
 def test_a_message_beyond_the_limit_puts_out_its_sender_alone(rounds, net):
     run = rounds(min_clients=2, round_timeout_seconds=0.2)
     lines = [rounds.enter(run, name) for name in net.NAMES]

@@ -17,7 +17,7 @@ from lightsplit.runs.rounds import drawn_order, read_participation
 from lightsplit.runtime import Server, ServerSide
 
 ADAM = partial(torch.optim.Adam, lr=0.1)
-STEPS = 2
+STEPS, ROWS = 2, 2
 ORDER = drawn_order(3, seed=0, number=0)
 VERSIONS = ["splitfed-v1", "splitfed-v2"]
 
@@ -63,11 +63,11 @@ def splitfed(net, tmp_path):
 
 
 def code(line, step):
-    return CodeMessage(line.index, step, Code(torch.full((2, 4), 1.0 + line.index)))
+    return CodeMessage(line.index, step, Code(torch.full((ROWS, 4), 1.0 + line.index)))
 
 
 def gradient(line, step):
-    return OutputGradient(line.index, step, torch.full((2, 4), 0.1))
+    return OutputGradient(line.index, step, torch.full((ROWS, 4), 0.1))
 
 
 def steps(line, count=STEPS):
@@ -94,7 +94,9 @@ def finish(run, lines):
         line.send(share(line))
     tick(run, lambda: not any(line.is_waiting for line in lines))
     for line in lines:
-        assert line.receive().numbers.tolist() == [len(lines)] * 5
+        total = line.receive()
+        assert total.numbers.tolist() == [len(lines)] * 5
+        assert total.samples == len(lines) * STEPS * ROWS
         line.send(TurnDone(0))
     tick(run, lambda: run.progress.turns == 3)
 
