@@ -1,14 +1,20 @@
 """Rounds at the server, with owners that stall, lie, repeat themselves or come late."""
 
+import io
+import re
 import time
 from functools import partial
 
 import pytest
 import torch
+from rich.console import Console
 from torch import nn
 
+from lightsplit.cli import serve
 from lightsplit.codecs import CODECS, Code
 from lightsplit.deployment.coordinator import Coordinator
+from lightsplit.deployment.status import Board
+from lightsplit.deployment.status.prometheus import RunCollector
 from lightsplit.errors import ExchangeError
 from lightsplit.formats import WireFormats
 from lightsplit.protocol import CodeMessage, OutputGradient, OutputMessage, Share
@@ -98,7 +104,32 @@ def test_the_first_waits_until_all_have_come(rounds, net):
     assert all(isinstance(line.receive(), OutputMessage) for line in lines)
 
 
-def test_a_round_goes_on_without_an_owner_that_stalls(rounds, net):
+def check_who_waited(run, folder):
+    """The table, the live page and its metrics show how long each owner has waited."""
+    waited = {one.name: one.waited_seconds for one in run.members}
+    assert waited["alice"] > 0
+    assert waited["bob"] > 0
+    assert waited["carol"] == 0  # she was the one they waited for
+    screen = Console(file=io.StringIO(), width=200)
+    screen.print(serve._table(run, 1.0))
+    header, *rows = (
+        re.split(r"\s*[│┃|]\s*", line.strip("│┃| "))
+        for line in screen.file.getvalue().splitlines()
+        if re.search("client|alice|bob|carol", line)
+    )
+    shown = {row[0]: row[header.index("waited")] for row in rows}
+    assert shown == {name: f"{seconds:.1f} s" for name, seconds in waited.items()}
+    board = Board(folder)
+    board.update(run)
+    clients = board.picture["clients"]
+    assert {one["name"]: one["waited_seconds"] for one in clients} == waited
+    metrics = RunCollector(lambda: board.picture).text().decode()
+    for name, seconds in waited.items():
+        metric = f'lightsplit_client_waited_seconds_total{{client="{name}"}} {seconds}'
+        assert metric in metrics
+
+
+def test_a_round_goes_on_without_an_owner_that_stalls(rounds, net, tmp_path):
     run = rounds(min_clients=2, round_timeout_seconds=0.3)
     lines = [rounds.enter(run, name) for name in net.NAMES]
     for line in lines:
@@ -116,6 +147,7 @@ def test_a_round_goes_on_without_an_owner_that_stalls(rounds, net):
         line.send(TurnDone(0))
     tick(run, lambda: run.progress.turns == 3)
     assert run.progress.client_steps == [1, 1, 0]
+    check_who_waited(run, tmp_path)
     with pytest.raises(ExchangeError, match=r"over|too late"):
         stalls.call(code(stalls))
     again = rounds.enter(run, "carol")
