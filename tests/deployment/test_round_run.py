@@ -1,20 +1,14 @@
 """Rounds at the server, with owners that stall, lie, repeat themselves or come late."""
 
-import io
-import re
 import time
 from functools import partial
 
 import pytest
 import torch
-from rich.console import Console
 from torch import nn
 
-from lightsplit.cli import serve
 from lightsplit.codecs import CODECS, Code
 from lightsplit.deployment.coordinator import Coordinator
-from lightsplit.deployment.status import Board
-from lightsplit.deployment.status.prometheus import RunCollector
 from lightsplit.errors import ExchangeError
 from lightsplit.formats import WireFormats
 from lightsplit.protocol import CodeMessage, OutputGradient, OutputMessage, Share
@@ -104,32 +98,7 @@ def test_the_first_waits_until_all_have_come(rounds, net):
     assert all(isinstance(line.receive(), OutputMessage) for line in lines)
 
 
-def check_who_waited(run, folder):
-    """The table, the live page and its metrics show how long each owner has waited."""
-    waited = {one.name: one.waited_seconds for one in run.members}
-    assert waited["alice"] > 0
-    assert waited["bob"] > 0
-    assert waited["carol"] == 0  # she was the one they waited for
-    screen = Console(file=io.StringIO(), width=200)
-    screen.print(serve._table(run, 1.0))
-    header, *rows = (
-        re.split(r"\s*[│┃|]\s*", line.strip("│┃| "))
-        for line in screen.file.getvalue().splitlines()
-        if re.search("client|alice|bob|carol", line)
-    )
-    shown = {row[0]: row[header.index("waited")] for row in rows}
-    assert shown == {name: f"{seconds:.1f} s" for name, seconds in waited.items()}
-    board = Board(folder)
-    board.update(run)
-    clients = board.picture["clients"]
-    assert {one["name"]: one["waited_seconds"] for one in clients} == waited
-    metrics = RunCollector(lambda: board.picture).text().decode()
-    for name, seconds in waited.items():
-        metric = f'lightsplit_client_waited_seconds_total{{client="{name}"}} {seconds}'
-        assert metric in metrics
-
-
-def test_a_round_goes_on_without_an_owner_that_stalls(rounds, net, tmp_path):
+def test_a_round_goes_on_without_an_owner_that_stalls(rounds, net):
     run = rounds(min_clients=2, round_timeout_seconds=0.3)
     lines = [rounds.enter(run, name) for name in net.NAMES]
     for line in lines:
@@ -147,7 +116,6 @@ def test_a_round_goes_on_without_an_owner_that_stalls(rounds, net, tmp_path):
         line.send(TurnDone(0))
     tick(run, lambda: run.progress.turns == 3)
     assert run.progress.client_steps == [1, 1, 0]
-    check_who_waited(run, tmp_path)
     with pytest.raises(ExchangeError, match=r"over|too late"):
         stalls.call(code(stalls))
     again = rounds.enter(run, "carol")
@@ -194,25 +162,6 @@ def test_the_weight_of_an_owner_is_the_rows_that_it_sent(rows, rounds, net):
     torch.testing.assert_close(before - after, torch.full((4,), expected))
 
 
-def test_the_sum_of_shares_comes_with_the_rows_that_their_owners_sent(rounds, net):
-    run = rounds("shared", min_clients=2, round_timeout_seconds=0.4)
-    lines = [rounds.enter(run, name) for name in net.NAMES]
-    counts = [2, 4, 3]
-    for line in lines:
-        line.receive()
-        line.send(code(line, rows=counts[line.index]))
-    for line in lines:
-        line.receive()
-        line.send(gradient(line, rows=counts[line.index]))
-    nonce = torch.zeros(1, 16, dtype=torch.uint8)
-    for line in lines:
-        line.receive()
-    for line in lines[:2]:
-        numbers = torch.full((5,), 2**50)  # whatever an owner may claim in them
-        line.send(Share(line.index, 0, numbers, nonce))
-    assert [told(run, line).samples for line in lines[:2]] == [2 + 4] * 2
-
-
 def test_a_message_beyond_the_limit_puts_out_its_sender_alone(rounds, net):
     run = rounds(min_clients=2, round_timeout_seconds=0.2)
     lines = [rounds.enter(run, name) for name in net.NAMES]
@@ -245,6 +194,7 @@ def test_a_late_owner_gets_the_side_that_another_one_sealed(rounds, net):
             line.send(Share(line.index, number, numbers, nonce))
         totals = [line.receive() for line in lines]
         assert all(one.numbers.tolist() == [1] * 5 for one in totals)
+        assert [one.samples for one in totals] == [2 + 2] * 2  # as the server counts
         for line in lines:
             side = f"side {number}".encode() if line in asked else b""
             line.send(TurnDone(number, side))

@@ -1,14 +1,20 @@
 """SplitFed at the server, with owners that leave in the middle or come out of turn."""
 
+import io
+import re
 import time
 from functools import partial
 
 import pytest
 import torch
+from rich.console import Console
 from torch import nn
 
+from lightsplit.cli import serve
 from lightsplit.codecs import CODECS, Code
 from lightsplit.deployment.coordinator import Coordinator
+from lightsplit.deployment.status import Board
+from lightsplit.deployment.status.prometheus import RunCollector
 from lightsplit.errors import ExchangeError
 from lightsplit.protocol import CodeMessage, OutputGradient, Share
 from lightsplit.protocol.control import Hello, Ready, TurnDone
@@ -125,8 +131,35 @@ def test_owners_of_v1_change_copies_and_not_the_backbone(splitfed):
     assert not torch.allclose(after, before["backbone.weight"], atol=1e-3)
 
 
+def check_who_waited(run, awaited, folder):
+    """The table, the live page and its metrics show how long each owner has waited."""
+    waited = {one.name: one.waited_seconds for one in run.members}
+    assert waited.pop(awaited) == 0
+    assert min(waited.values()) > 0
+    waited[awaited] = 0.0
+    screen = Console(file=io.StringIO(), width=200)
+    screen.print(serve._table(run, 1.0))
+    header, *rows = (
+        re.split(r"\s*[│┃|]\s*", line.strip("│┃| "))
+        for line in screen.file.getvalue().splitlines()
+        if re.search("client|alice|bob|carol", line)
+    )
+    shown = {row[0]: row[header.index("waited")] for row in rows}
+    assert shown == {name: f"{seconds:.1f} s" for name, seconds in waited.items()}
+    board = Board(folder)
+    board.update(run)
+    clients = board.picture["clients"]
+    assert {one["name"]: one["waited_seconds"] for one in clients} == waited
+    metrics = RunCollector(lambda: board.picture).text().decode()
+    for name, seconds in waited.items():
+        metric = f'lightsplit_client_waited_seconds_total{{client="{name}"}} {seconds}'
+        assert metric in metrics
+
+
 @pytest.mark.parametrize("rounds", VERSIONS)
-def test_an_owner_that_leaves_in_the_middle_leaves_no_trace(rounds, splitfed):
+def test_an_owner_that_leaves_in_the_middle_leaves_no_trace(
+    rounds, splitfed, net, tmp_path
+):
     run, lines = splitfed(rounds, min_clients=2, round_timeout_seconds=0.4)
     leaver, *others = (lines[index] for index in ORDER)
     steps(leaver, 1)
@@ -147,6 +180,7 @@ def test_an_owner_that_leaves_in_the_middle_leaves_no_trace(rounds, splitfed):
     (told,) = read_participation(run.file, 3)
     assert told.codes == told.done == tuple(sorted(ORDER[1:]))
     assert run.progress.skipped == STEPS
+    check_who_waited(run, net.NAMES[leaver.index], tmp_path)
     found = run._run._server.side.modules["backbone"].weight
     torch.testing.assert_close(found, of_those_who_stayed(rounds))
 
