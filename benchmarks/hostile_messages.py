@@ -81,7 +81,7 @@ def every_message(run: HostileRun, name: str) -> dict[str, bytes]:
     at = (index, 0)  # client and step
     code = Code(full((rows, contract.code_size), 0.5))
     output = full((rows, *contract.output_shape), 1e-3)
-    numbers = arange(99, dtype=torch.int64)
+    numbers = arange(contract.share_numbers or 99, dtype=torch.int64)
     nonces = torch.ones((1, messages.NONCE_BYTES), dtype=torch.uint8)
     said: list[Message] = [
         CodeMessage(*at, code=code),
@@ -94,7 +94,7 @@ def every_message(run: HostileRun, name: str) -> dict[str, bytes]:
         messages.EncryptedCode(*at, ciphertext=b"x" * 999),
         messages.EncryptedOutput(*at, ciphertext=b"x" * 999),
         messages.Share(*at, numbers=numbers, nonces=nonces),
-        messages.Total(*at, numbers=numbers, nonces=nonces),
+        messages.Total(*at, samples=rows, numbers=numbers, nonces=nonces),
         Hello(name, contract.to_json(), "predict"),
         control.Welcome(index, "run", 1, b"x" * 99),
         Ready(2),

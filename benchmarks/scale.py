@@ -9,13 +9,13 @@
     simulation   1,000 owners of one experiment, 50 drawn for each round: what a round
             takes with and without worker processes, in alternation within one run, and
             the memory of one more owner (needs Fashion-MNIST, as ``train`` finds it)
-    crowd   1,000 owners who wait, 50 in each round: the server's bookkeeping for one
-            round without the model, and its memory for one owner
+    crowd   1,000 owners, 50 drawn for each round: the server's bookkeeping for one
+            round without the model; then with as many real connections, its memory for
+            one of them, and its steps per second against one owner (connected_crowd)
 
 Owners of ``speed`` are processes, joined by loopback in plain text, with one thread
 each; the model is three small linear layers. Bookkeeping is what the server does
-besides computing and sending, and needs no sockets. Memory is that of a server of 1,000
-with 200 owners connected and waiting, without them and with them.
+besides computing and sending, and needs no sockets.
 """
 
 import multiprocessing
@@ -23,7 +23,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,15 +31,14 @@ import torch
 from torch import nn
 
 from benchmarks.command import print_measured
+from benchmarks.connected_crowd import Connected, measure_connected
 from benchmarks.simulated_owners import Crowd, simulate
 from lightsplit.codecs import CODECS, Code
-from lightsplit.deployment.endpoint import Endpoint, open_line
+from lightsplit.deployment.endpoint import Endpoint
 from lightsplit.deployment.join_options import JoinOptions
 from lightsplit.deployment.network import join, serve
 from lightsplit.deployment.roster import Member, Roster
 from lightsplit.deployment.round_run import RoundRun
-from lightsplit.deployment.status.memory import resident_bytes
-from lightsplit.errors import LightSplitError
 from lightsplit.protocol import (
     CodeGradient,
     CodeMessage,
@@ -48,7 +46,7 @@ from lightsplit.protocol import (
     OutputGradient,
     OutputMessage,
 )
-from lightsplit.protocol.control import Hello, Ready, TurnDone
+from lightsplit.protocol.control import TurnDone
 from lightsplit.runs.plan import RunPlan
 from lightsplit.runtime import Client, ClientSide, JoiningServer, Server, ServerSide
 
@@ -57,7 +55,6 @@ WIDTH = 32
 TARGET = 0.8  # of the number of owners
 CROWD, DRAWN = 1000, 50
 MOST_BOOKKEEPING_SECONDS = 0.005
-MOST_OWNER_BYTES = 2 * 2**20
 SGD = partial(torch.optim.SGD, lr=0.01)
 
 
@@ -67,7 +64,7 @@ class Size(NamedTuple):
     owners: tuple[int, ...] = (1, 2, 4, 8, 16)
     rounds: int = 5
     crowd_rounds: int = 50
-    connected: int = 200
+    connected: Connected = Connected()
     simulated: Crowd = Crowd()
 
 
@@ -75,7 +72,7 @@ QUICK = Size(
     owners=(1, 2),
     rounds=2,
     crowd_rounds=3,
-    connected=3,
+    connected=Connected(owners=4, drawn=2, rounds=3, alone=3, processes=2, seconds=60),
     simulated=Crowd("digits", owners=20, drawn=4, rounds=1),
 )
 PARTS = ("speed", "crowd", "simulation")
@@ -93,7 +90,10 @@ def measure(
     if "speed" in parts:
         found["speed"] = [_speeds(owners, size.rounds) for owners in size.owners]
     if "crowd" in parts:
-        found["crowd"] = _crowd(size.crowd_rounds, size.connected)
+        found["crowd"] = {
+            **_crowd(size.crowd_rounds),
+            **measure_connected(size.connected, _terms, _make_server),
+        }
     if "simulation" in parts:
         found["simulation"] = simulate(size.simulated)
     return found
@@ -146,6 +146,15 @@ def _contract(owners: int, kind: str) -> Contract:
         turn_steps=1,
         rounds=kind,
     )
+
+
+def _terms(owners: int) -> Contract:
+    return _contract(owners, "parallel")
+
+
+def _make_server() -> JoiningServer:
+    codec = CODECS.create("raw", shape=(WIDTH,))
+    return JoiningServer(ServerSide(nn.Linear(WIDTH, WIDTH), codec, SGD))
 
 
 def _serve(owners: int, kind: str, rounds: int, port: Any, writer: Any) -> None:
@@ -227,7 +236,7 @@ class _Nothing(JoiningServer):
         }
 
 
-def _crowd(rounds: int, connected: int) -> dict[str, Any]:
+def _crowd(rounds: int) -> dict[str, Any]:
     """Return the bookkeeping of a round of 50 among 1,000 who are there."""
     codec = CODECS.create("raw", shape=(WIDTH,))
     server = _Nothing(ServerSide(nn.Linear(WIDTH, WIDTH), codec, SGD))
@@ -253,7 +262,6 @@ def _crowd(rounds: int, connected: int) -> dict[str, Any]:
         "owners_per_round": DRAWN,
         "bookkeeping_cpu_ms": round(1000 * typical, 3),
         "bookkeeping_target_ms": 1000 * MOST_BOOKKEEPING_SECONDS,
-        **_connected(connected),
     }
 
 
@@ -285,68 +293,6 @@ def _message(kind: str, member: Member, step: int, values: torch.Tensor) -> Any:
     if kind == "code":
         return CodeMessage(member.index, step, Code(values))
     return OutputGradient(member.index, step, values)
-
-
-def _connected(owners: int) -> dict[str, Any]:
-    """Return the memory that a server of 1,000 takes for each of some who wait."""
-    context = multiprocessing.get_context("fork")
-    port: Any = context.Value("i", 0)
-    crowd = context.Process(target=_wait_in_line, args=(owners, port))
-    crowd.start()
-    reader, writer = context.Pipe(duplex=False)
-    server = context.Process(target=_hold, args=(owners, port, writer))
-    server.start()
-    before, after = reader.recv()
-    for process in (crowd, server):
-        process.join()
-    return {
-        "connected_owners": owners,
-        "owner_bytes": (after - before) // owners,
-        "owner_bytes_target": MOST_OWNER_BYTES,
-    }
-
-
-def _hold(owners: int, port: Any, writer: Any) -> None:
-    """Serve until so many owners wait; send the memory before and with them."""
-    codec = CODECS.create("raw", shape=(WIDTH,))
-    server = JoiningServer(ServerSide(nn.Linear(WIDTH, WIDTH), codec, SGD))
-    held: list[int] = []
-
-    def watch(run: Any, number: int) -> bool:
-        here = sum(member.peer is not None for member in run.members)
-        if here in (0, owners) and len(held) == (here > 0):
-            held.append(resident_bytes() or 0)
-        port.value = number
-        return len(held) < 2
-
-    with tempfile.TemporaryDirectory() as name:
-        folder, plan = Path(name) / "checkpoint", RunPlan(step_timeout_seconds=120)
-        contract = _contract(CROWD, "parallel")
-        serve(server, contract, plan, Endpoint("127.0.0.1:0"), folder, watch=watch)
-    writer.send(held)
-
-
-def _wait_in_line(owners: int, port: Any) -> None:
-    """Let so many owners say that they are ready; the run never begins."""
-    while not port.value:
-        time.sleep(0.05)
-    endpoint, contract = (
-        Endpoint(f"127.0.0.1:{port.value}"),
-        _contract(CROWD, "parallel"),
-    )
-
-    def wait(index: int) -> None:
-        line = open_line(endpoint, None)
-        line.call(Hello(f"owner-{index}", contract.to_json()))
-        with suppress(LightSplitError):  # the server goes away
-            line.call(Ready(1))
-        line.close()
-
-    threads = [threading.Thread(target=wait, args=(one,)) for one in range(owners)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
 
 
 def main() -> None:

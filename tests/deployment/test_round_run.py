@@ -197,6 +197,7 @@ def test_a_late_owner_gets_the_side_that_another_one_sealed(rounds, net):
             line.send(Share(line.index, number, numbers, nonce))
         totals = [line.receive() for line in lines]
         assert all(one.numbers.tolist() == [1] * 5 for one in totals)
+        assert [one.samples for one in totals] == [2 + 2] * 2  # as the server counts
         for line in lines:
             side = f"side {number}".encode() if line in asked else b""
             line.send(TurnDone(number, side))

@@ -1,14 +1,20 @@
 """SplitFed at the server, with owners that leave in the middle or come out of turn."""
 
+import io
+import re
 import time
 from functools import partial
 
 import pytest
 import torch
+from rich.console import Console
 from torch import nn
 
+from lightsplit.cli import serve
 from lightsplit.codecs import CODECS, Code
 from lightsplit.deployment.coordinator import Coordinator
+from lightsplit.deployment.status import Board
+from lightsplit.deployment.status.prometheus import RunCollector
 from lightsplit.errors import ExchangeError
 from lightsplit.protocol import CodeMessage, OutputGradient, Share
 from lightsplit.protocol.control import Hello, Ready, TurnDone
@@ -17,7 +23,7 @@ from lightsplit.runs.rounds import drawn_order, read_participation
 from lightsplit.runtime import Server, ServerSide
 
 ADAM = partial(torch.optim.Adam, lr=0.1)
-STEPS = 2
+STEPS, ROWS = 2, 2
 ORDER = drawn_order(3, seed=0, number=0)
 PATIENT = {"round_timeout_seconds": 600, "step_timeout_seconds": 10_000}
 VERSIONS = ["splitfed-v1", "splitfed-v2"]
@@ -64,11 +70,11 @@ def splitfed(net, tmp_path):
 
 
 def code(line, step):
-    return CodeMessage(line.index, step, Code(torch.full((2, 4), 1.0 + line.index)))
+    return CodeMessage(line.index, step, Code(torch.full((ROWS, 4), 1.0 + line.index)))
 
 
 def gradient(line, step):
-    return OutputGradient(line.index, step, torch.full((2, 4), 0.1))
+    return OutputGradient(line.index, step, torch.full((ROWS, 4), 0.1))
 
 
 def steps(line, count=STEPS):
@@ -95,7 +101,9 @@ def finish(run, lines):
         line.send(share(line))
     tick(run, lambda: not any(line.is_waiting for line in lines))
     for line in lines:
-        assert line.receive().numbers.tolist() == [len(lines)] * 5
+        total = line.receive()
+        assert total.numbers.tolist() == [len(lines)] * 5
+        assert total.samples == len(lines) * STEPS * ROWS
         line.send(TurnDone(0))
     tick(run, lambda: run.progress.turns == 3)
 
@@ -124,9 +132,34 @@ def test_owners_of_v1_change_copies_and_not_the_backbone(splitfed):
     assert not torch.allclose(after, before["backbone.weight"], atol=1e-3)
 
 
+def check_who_waited(run, awaited, folder):
+    """The table, the live page and its metrics show how long each owner has waited."""
+    waited = {one.name: one.waited_seconds for one in run.members}
+    assert waited.pop(awaited) == 0
+    assert min(waited.values()) > 0
+    waited[awaited] = 0.0
+    screen = Console(file=io.StringIO(), width=200)
+    screen.print(serve._table(run, 1.0))
+    header, *rows = (
+        re.split(r"\s*[│┃|]\s*", line.strip("│┃| "))
+        for line in screen.file.getvalue().splitlines()
+        if re.search("client|alice|bob|carol", line)
+    )
+    shown = {row[0]: row[header.index("waited")] for row in rows}
+    assert shown == {name: f"{seconds:.1f} s" for name, seconds in waited.items()}
+    board = Board(folder)
+    board.update(run)
+    clients = board.picture["clients"]
+    assert {one["name"]: one["waited_seconds"] for one in clients} == waited
+    metrics = RunCollector(lambda: board.picture).text().decode()
+    for name, seconds in waited.items():
+        metric = f'lightsplit_client_waited_seconds_total{{client="{name}"}} {seconds}'
+        assert metric in metrics
+
+
 @pytest.mark.parametrize("rounds", VERSIONS)
 def test_an_owner_that_leaves_in_the_middle_leaves_no_trace(
-    rounds, splitfed, pass_time
+    rounds, splitfed, net, pass_time, tmp_path
 ):
     run, lines = splitfed(rounds, min_clients=2, **PATIENT)
     leaver, *others = (lines[index] for index in ORDER)
@@ -149,6 +182,7 @@ def test_an_owner_that_leaves_in_the_middle_leaves_no_trace(
     (told,) = read_participation(run.file, 3)
     assert told.codes == told.done == tuple(sorted(ORDER[1:]))
     assert run.progress.skipped == STEPS
+    check_who_waited(run, net.NAMES[leaver.index], tmp_path)
     found = run._run._server.side.modules["backbone"].weight
     torch.testing.assert_close(found, of_those_who_stayed(rounds))
 

@@ -21,11 +21,12 @@ from lightsplit.errors import (
     SealError,
     TransportError,
 )
-from lightsplit.protocol import CodeGradient, OutputMessage
+from lightsplit.protocol import CodeGradient, OutputMessage, Share
 from lightsplit.protocol.control import Finished, Grant, Heard, Ready, TurnDone, Welcome
 from lightsplit.runs.evaluation import Report
 from lightsplit.runs.plan import RunPlan
 from lightsplit.runs.schedule import Schedule
+from lightsplit.runtime import masked_sum
 from lightsplit.transports.sealing import SealingKey
 
 KEY = SealingKey.generate()
@@ -256,3 +257,37 @@ def test_a_last_step_that_came_too_late_for_its_round_is_taken_back(
     assert all(
         torch.equal(now, first[k]) for k, now in ended.client.side.state().items()
     )
+
+
+class LoneOwner:
+    """The lines of a round's only owner: a script, with the sum of its own share."""
+
+    def __init__(self, script):
+        self._script = script
+        self.finish, self.close = script.finish, script.close
+
+    def call(self, message):
+        if isinstance(message, Share):
+            return masked_sum.totals([message], samples=4)[message.client]
+        return self._script.call(message)
+
+
+@pytest.mark.parametrize("hands_on", [False, True])
+def test_an_owner_that_comes_back_hands_in_what_its_newest_grant_asks_for(
+    hands_on, net, work
+):
+    """A restarted server may open the round with another owner to hand the side on."""
+    first = net.Script(
+        Welcome(0, "r"), Grant(0, 1, 0, hand_on=not hands_on), TransportError("gone")
+    )
+    second = net.Script(
+        Welcome(0, "r"),
+        Grant(0, 1, 0, hand_on=hands_on),
+        OutputMessage(0, 0, Code(torch.ones(4, 4))),
+        CodeGradient(0, 0, torch.ones(4, 4)),
+        Finished("schedule", 0),
+    )
+    options = {"heads": "shared", "rounds": "parallel", "give_up_seconds": 5}
+    work(LoneOwner(first), LoneOwner(second), **options)
+    (done,) = (one for one in second.heard if isinstance(one, TurnDone))
+    assert bool(done.side) == hands_on

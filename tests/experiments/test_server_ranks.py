@@ -32,3 +32,9 @@ def test_one_rank_computes_alone():
     server = make_server(from_settings({"rounds": "parallel"}))
     with spread_over_ranks(server):
         assert server.ranks is None
+
+
+def test_a_rank_asks_for_the_accelerator_with_its_number(monkeypatch):
+    monkeypatch.setenv("LOCAL_RANK", "99")  # no machine has so many
+    with pytest.raises(ConfigError, match="cannot use device 'cuda:99'"):
+        pieces.make_device("cuda")

@@ -4,7 +4,7 @@ import json
 import signal
 
 import pytest
-from lab.faults import in_turn, left_behind, standing_still, train_under_kills
+from lab.faults import left_behind, standing_still
 from lab.processes import wait_until
 from lab.runs import NAMES, assert_same_state, assert_same_weights, build_job, reference
 
@@ -13,7 +13,6 @@ from lightsplit.runs.rounds import read_participation
 
 PARALLEL = {"rounds": "parallel"}
 LONG = {**PARALLEL, "epochs": 8}  # 16 rounds
-KILLS = 6
 
 
 @pytest.mark.parametrize(
@@ -61,25 +60,6 @@ def test_owners_who_are_drawn_over_a_network_are_those_in_one_process(
 
 
 @pytest.mark.parametrize("heads", ["shared", "private"])
-def test_kills_of_server_and_owners_in_a_round_lose_nothing_and_repeat_nothing(
-    heads, make_cluster
-):
-    settings = {**LONG, "heads": heads}
-    cluster = make_cluster(
-        settings,
-        serve=["--checkpoint-every", 9],
-        join=["--give-up-seconds", 300],
-    )
-    train_under_kills(
-        cluster, in_turn("server", None, None), count=KILLS, seed=heads, longest_gap=20
-    )
-    assert_same_weights(left_behind(cluster), reference(**settings))
-    file = cluster.folder / "server" / "participation.jsonl"
-    rounds = [json.loads(line)["round"] for line in file.read_text().splitlines()]
-    assert rounds == list(range(16))
-
-
-@pytest.mark.parametrize("heads", ["shared", "private"])
 def test_a_run_with_owners_who_come_and_go_is_repeated_from_its_participation(
     heads, make_cluster
 ):
@@ -120,6 +100,17 @@ def test_a_run_with_owners_who_come_and_go_is_repeated_from_its_participation(
     for index in newest:
         assert_same_state(got.clients[index], job.trainer.clients[index].side.state())
     assert got.client_steps == job.trainer.progress.client_steps
+    check_record(cluster.folder / "server" / "record.json", got.client_steps)
+
+
+def check_record(file, client_steps):
+    """The record says who was there how often, and how long each has waited."""
+    record = json.loads(file.read_text())
+    assert record["attendance"] == dict(zip(NAMES, client_steps, strict=True))
+    waited = record["waited_seconds"]
+    assert list(waited) == list(NAMES)
+    assert min(waited.values()) >= 0
+    assert waited["alice"] > 0  # she was in most rounds, with one other or two
 
 
 def from_settings_of(settings):

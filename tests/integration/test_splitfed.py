@@ -4,7 +4,7 @@ import json
 import signal
 
 import pytest
-from lab.faults import in_turn, left_behind, standing_still, train_under_kills
+from lab.faults import left_behind, standing_still
 from lab.processes import wait_until
 from lab.runs import NAMES, assert_same_state, assert_same_weights, build_job, reference
 
@@ -35,20 +35,6 @@ def test_splitfed_over_a_network_is_that_in_one_process(settings, make_cluster):
         cluster.start_client(name)
     for process in list(cluster.processes.values()):
         assert process.wait() == 0, process.text
-    assert_same_weights(left_behind(cluster), reference(**settings))
-
-
-@pytest.mark.parametrize("rounds", VERSIONS)
-def test_kills_lose_nothing_and_repeat_nothing(rounds, make_cluster):
-    settings = whole(rounds, epochs=6)
-    cluster = make_cluster(
-        settings,
-        serve=["--checkpoint-every", 9],
-        join=["--give-up-seconds", 300],
-    )
-    train_under_kills(
-        cluster, in_turn("server", None, None), count=4, seed=rounds, longest_gap=20
-    )
     assert_same_weights(left_behind(cluster), reference(**settings))
 
 

@@ -112,6 +112,28 @@ def test_another_client_waits_until_the_update_is_over(make_loops):
     assert not waiting.is_alive()
 
 
+def test_no_update_of_another_comes_between_a_code_and_its_own_update(make_loops):
+    loops = make_loops(clients=3)
+    owners = [Owner(loops, name) for name in ("alice", "bob", "carol")]
+    came_between = []
+
+    def train(owner):
+        for number in range(1, 8):
+            owner.forward()
+            seen = weights(loops)
+            owner.backward()
+            came_between.append(not are_equal(weights(loops), seen))
+            owner.apply(number)
+
+    threads = [threading.Thread(target=train, args=(one,)) for one in owners]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(came_between) == 3 * 7
+    assert sum(came_between) == loops.contract.staleness == 0
+
+
 def test_a_client_that_waits_is_served_before_one_that_comes_again(make_loops):
     loops = make_loops()
     alice, bob = Owner(loops, "alice"), Owner(loops, "bob")

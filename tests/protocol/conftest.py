@@ -49,7 +49,7 @@ def _every_message():
         EncryptedCode(2, 7, b"unreadable"),
         EncryptedOutput(2, 7, b"unreadable"),
         Share(2, 7, torch.arange(4), torch.ones(1, 16, dtype=torch.uint8)),
-        Total(2, 7, -torch.arange(4), torch.ones(3, 16, dtype=torch.uint8)),
+        Total(2, 7, 24, -torch.arange(4), torch.ones(3, 16, dtype=torch.uint8)),
         Hello("ward-3", '{"model":"tinycnn"}', "predict"),
         Welcome(2, "run", 4, b"sealed"),
         Ready(12),

@@ -8,7 +8,7 @@ from torch import nn
 
 from lightsplit import ServerSide, make_codec
 from lightsplit.errors import ConfigError
-from lightsplit.runtime.ranks import check_divisible
+from lightsplit.runtime.ranks import check_divisible, device_of_this_rank
 
 SCRIPT = Path(__file__).parent / "rank_script.py"
 
@@ -48,3 +48,14 @@ def test_weights_of_two_dtypes_are_refused():
     side = make_side(nn.Linear(6, 6), nn.Linear(6, 6).double())
     with pytest.raises(ConfigError, match="one dtype"):
         check_divisible(side)
+
+
+@pytest.mark.parametrize(
+    ("asked", "got"),
+    [("cuda", "cuda:1"), ("cuda:0", "cuda:0"), ("cpu", "cpu"), ("xpu", "xpu:1")],
+)
+def test_each_rank_of_a_machine_has_an_accelerator_of_its_own(asked, got, monkeypatch):
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    assert device_of_this_rank(torch.device(asked)) == torch.device(asked)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert device_of_this_rank(torch.device(asked)) == torch.device(got)

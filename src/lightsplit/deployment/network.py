@@ -7,8 +7,10 @@ Both ends build the contract from their own settings (``make_contract``); the se
 refuses a client whose contract differs.
 """
 
+import copy
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -29,7 +31,7 @@ from lightsplit.protocol.control import Finished
 from lightsplit.runs.evaluation import EVALUATION_BATCH
 from lightsplit.runs.guard import Guard
 from lightsplit.runs.plan import RunPlan
-from lightsplit.runtime import Client, Server
+from lightsplit.runtime import Client, ClientSide, Server, share_numbers
 from lightsplit.runtime.side_bytes import most_side_bytes
 from lightsplit.splitting import SplitModel
 from lightsplit.transports.credentials import server_credentials
@@ -64,7 +66,8 @@ def make_contract(
     ``example`` is a batch of inputs, of any nesting; its numbers do not matter.
     ``terms`` are further terms of Contract, such as ``seed`` or ``heads``; with wire
     formats ``format`` and ``rounding``, which are WireFormats' ``text`` and
-    ``rounding_text``.
+    ``rounding_text``; with objectives or an output codec that have weights
+    ``share_numbers``, if owners average a shared side.
     """
     modes = {module: module.training for module in parts.whole.modules()}
     parts.whole.eval()
@@ -86,7 +89,7 @@ def make_contract(
         "metrics": ("accuracy",),
         "side_bytes": most_side_bytes(parts.head, parts.tail, codec.encoder),
     }
-    return Contract(
+    contract = Contract(
         activation_shape=tuple(activation.shape[1:]),
         output_shape=tuple(output.shape[1:]),
         code_size=codec.code_size,
@@ -95,6 +98,10 @@ def make_contract(
         batch_size=batch_size,
         **{**known, **terms},  # type: ignore[arg-type]
     )
+    if not contract.averages_side or contract.share_numbers:
+        return contract
+    side = ClientSide(*copy.deepcopy((parts.head, parts.tail)), codec)
+    return replace(contract, share_numbers=share_numbers(side, contract))
 
 
 def serve(  # noqa: PLR0913

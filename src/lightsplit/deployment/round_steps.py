@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from lightsplit.deployment.open_round import OpenRound
 from lightsplit.deployment.turn_steps import computed
-from lightsplit.errors import LightSplitError, ProtocolError, RunError
-from lightsplit.protocol import CodeMessage, Contract, Reply, Request, Share, Total
+from lightsplit.errors import LightSplitError, RunError
+from lightsplit.protocol import CodeMessage, Contract, Reply, Request, Share
 from lightsplit.runtime import JoiningServer, masked_sum
 
 
@@ -108,14 +108,6 @@ class RoundSteps:
 
 
 def added(opened: OpenRound, shares: Sequence[Share]) -> dict[int, Reply]:
-    """Return the sum of the shares to each owner; the most common length is right."""
-    lengths = [len(share.numbers) for share in shares]
-    usual = max(set(lengths), key=lambda length: (lengths.count(length), length))
-    for share in shares:
-        if len(share.numbers) != usual:
-            text = f"share: expected {usual} numbers, got {len(share.numbers)}"
-            error = ProtocolError(text, code="wrong-shape")
-            opened.refuse(share.client, error)
-    fitting = [share for share in shares if len(share.numbers) == usual]
-    numbers, nonces = masked_sum.added(fitting)
-    return {one.client: Total(one.client, one.step, numbers, nonces) for one in fitting}
+    """Return the sum of the shares to each owner, with the samples of its owners."""
+    samples = sum(opened.rows[share.client] for share in shares)
+    return {**masked_sum.totals(shares, samples)}

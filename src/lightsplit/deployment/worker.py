@@ -135,7 +135,7 @@ class Worker:
         Raises:
             TurnLostError: the server has left this turn for another one.
         """
-        return self._line.exchange(request, self._is_same_turn)
+        return self._line.exchange(request, self._goes_on)
 
     def _make_averaging(self) -> Averaging:
         """Let the client average gradients (in SplitFed, weights) with the others."""
@@ -176,6 +176,7 @@ class Worker:
         if self._averaging is not None:
             self._averaging.run, self._averaging.number = self._run, grant.turn
         report = self._client.run_turn(self._batches, grant.steps)
+        grant = self._grant  # the server may have granted the same turn again
         self._log.note("done", self._run, grant.turn, self._client.steps)
         done = self._done(grant, report)
         self._options.meter.add("hand_off", len(done.side))
@@ -230,6 +231,16 @@ class Worker:
                     is_late = error.code == "stale-turn" and self._contract.has_rounds
                     self._late = self._grant if is_late else None
                     return instruction
+
+    def _goes_on(self, instruction: Instruction) -> bool:
+        """Return whether a turn goes on after a new connection, and note its new grant.
+
+        In rounds another owner may by now be the one that evaluates and hands on.
+        """
+        is_same = self._is_same_turn(instruction)
+        if is_same and isinstance(instruction, Grant):
+            self._grant = instruction
+        return is_same
 
     def _is_same_turn(self, instruction: Instruction) -> bool:
         """Return whether the server still wants the turn that this client is in."""

@@ -6,14 +6,13 @@ An objective's weights are drawn like the head's: from the client's secret.
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from lightsplit.errors import ConfigError
 from lightsplit.experiments.config import Experiment
-from lightsplit.experiments.cuts import Cuts
 from lightsplit.objectives import (
     OBJECTIVES,
     Objective,
@@ -22,8 +21,11 @@ from lightsplit.objectives import (
 )
 from lightsplit.runtime import Secret
 
+if TYPE_CHECKING:
+    from lightsplit.experiments.cuts import Cuts
 
-def make_objectives(experiment: Experiment, cuts: Cuts) -> list[WeightedObjective]:
+
+def make_objectives(experiment: Experiment, cuts: "Cuts") -> list[WeightedObjective]:
     """Return the terms that a client adds to its loss."""
     known: dict[str, Callable[[], Any]] = {
         "codec": lambda: cuts.codec,
@@ -63,7 +65,7 @@ def _input_shape(inputs: Any) -> tuple[int, ...] | None:
     return None
 
 
-def _server_part(experiment: Experiment, cuts: Cuts) -> ServerPart:
+def _server_part(experiment: Experiment, cuts: "Cuts") -> ServerPart:
     """Return the network between the cuts, with the weights that are at hand."""
     task = experiment.make_task()
     parts = cuts.parts

@@ -30,7 +30,6 @@ from lightsplit.experiments.planned_parts import (
     hand_off_bytes,
     planned_parts,
     result_shape,
-    share_length,
 )
 from lightsplit.experiments.raw_traffic import raw_step_bytes, raw_total_bytes
 from lightsplit.protocol import STEP_KINDS, Wire
@@ -144,7 +143,7 @@ def _messages(experiment: Experiment, cuts: Cuts, wire: Wire) -> PlannedMessages
         shape,
         has_gradients=has_gradients,
         in_every_step=experiment.is_parallel,
-        length=share_length(experiment, cuts),
+        length=cuts.contract.share_numbers,
         owners=min(
             experiment.owners.owners_per_round or experiment.owners.clients,
             experiment.owners.clients,

@@ -3,6 +3,7 @@
 Both ends make these from their settings alone and then compare the contracts.
 """
 
+import copy
 import math
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -22,13 +23,14 @@ from lightsplit.codecs import (
 from lightsplit.codecs.output import narrowed_tail
 from lightsplit.codecs.projections.base import run_projection
 from lightsplit.errors import ConfigError, SplitError
+from lightsplit.experiments.client_objectives import make_objectives
 from lightsplit.experiments.config import Experiment
 from lightsplit.experiments.local_tail import make_local_tail
 from lightsplit.formats import WireFormats
 from lightsplit.part_options import write_part
 from lightsplit.protocol import Contract
 from lightsplit.protocol.companions import Companion
-from lightsplit.runtime import Secret
+from lightsplit.runtime import ClientSide, Secret, share_numbers
 from lightsplit.runtime.side_bytes import most_side_bytes
 from lightsplit.splitting import SplitModel, companions_of
 from lightsplit.tasks import Task
@@ -84,7 +86,25 @@ def make_cuts(
     if output_codec is not None and parts.tail is not None:
         tail = _narrowed(parts, parts.tail, output_codec)
         parts = SplitModel(parts.head, parts.backbone, tail, parts.whole)
-    return Cuts(parts, codec, output_codec, contract, local_tail, first_weights)
+    cuts = Cuts(parts, codec, output_codec, contract, local_tail, first_weights)
+    if not contract.averages_side:
+        return cuts
+    numbers = _share_numbers(experiment, cuts)
+    return cuts._replace(contract=replace(contract, share_numbers=numbers))
+
+
+def _share_numbers(experiment: Experiment, cuts: Cuts) -> int:
+    """Return how many numbers an owner's share of a sum has."""
+    head, tail = copy.deepcopy((cuts.parts.head, cuts.parts.tail))
+    side = ClientSide(
+        head,
+        tail if experiment.split.topology == "u" else None,
+        cuts.codec,
+        output_codec=cuts.output_codec,
+        objectives=make_objectives(experiment, cuts),
+        freeze=experiment.split.freeze_client,
+    )
+    return share_numbers(side, cuts.contract)
 
 
 def _make_tail_of_codes(

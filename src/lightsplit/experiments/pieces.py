@@ -52,6 +52,7 @@ from lightsplit.runtime import (
     begin_with_first_batch,
 )
 from lightsplit.runtime.encrypted import map_of
+from lightsplit.runtime.ranks import device_of_this_rank
 from lightsplit.splitting import SplitModel, split
 from lightsplit.tasks import is_own
 from lightsplit.transports import Send
@@ -343,9 +344,10 @@ def private_codec(codec: Codec) -> Codec:
 
 
 def make_device(name: str) -> torch.device:
-    """Return the device; refuse an unusable one with the reason."""
+    """Return the device of this process; refuse an unusable one with the reason."""
     try:
-        device = torch.device(name)
+        device = device_of_this_rank(torch.device(name))
+        name = str(device)
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]

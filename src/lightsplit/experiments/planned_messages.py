@@ -132,7 +132,8 @@ class PlannedRounds(PlannedMessages):
     def _sum(self, client: int, step: int) -> Exchanges:
         own, all_ = self._nonces
         share = Share(client, step, self._numbers, own)
-        return [(share, Total(client, step, self._numbers, all_))]
+        samples = 1  # any number takes as many bytes
+        return [(share, Total(client, step, samples, self._numbers, all_))]
 
 
 class PlannedOnce(PlannedMessages):

@@ -10,9 +10,6 @@ from lightsplit.experiments import pieces
 from lightsplit.experiments.config import Experiment, make_experiment
 from lightsplit.experiments.cuts import Cuts
 from lightsplit.protocol.phases import LOCAL, TRAIN
-from lightsplit.runtime import masked_sum
-from lightsplit.runtime.averaging import part_length
-from lightsplit.runtime.weight_averaging import weights_length
 from lightsplit.splitting import SplitModel
 
 
@@ -55,13 +52,6 @@ def hand_off_bytes(
         parameter.grad = torch.zeros_like(parameter)
     side.update()
     return hand_off.size_bytes(side, TRAIN if has_server else LOCAL)
-
-
-def share_length(experiment: Experiment, cuts: Cuts) -> int:
-    """Return the numbers of an owner's share of head and tail, or their gradient."""
-    side = pieces.make_client_side(experiment, pieces.private_cuts(cuts))
-    length = part_length if experiment.is_parallel else weights_length
-    return length(side) + masked_sum.CHECKS
 
 
 @lru_cache(maxsize=8)

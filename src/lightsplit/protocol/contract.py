@@ -62,6 +62,9 @@ class Contract:
             joined batch; ``splitfed-v1``, each with a backbone copy of its own, and
             ``splitfed-v2``, one after the other in random order: both average weights
             after every round.
+        share_numbers: in an owner's share of a round's sum; 0 where nothing is added.
+        staleness: how many updates of others may come between a code and the update to
+            which it leads; 0: the server has one update open at a time.
         form: what the owners agree on about their samples; empty if nothing is said.
     """
 
@@ -99,6 +102,8 @@ class Contract:
     companions: tuple[str, ...] = ()
     cipher_bytes: int = 0
     rounds: str = TURNS
+    share_numbers: int = 0
+    staleness: int = 0
     form: dict[str, Any] = field(default_factory=dict)
     version: int = field(default=PROTOCOL_VERSION)
 

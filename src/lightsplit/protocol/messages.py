@@ -32,7 +32,7 @@ from torch import Tensor
 
 from lightsplit.codecs import Code
 
-LOSS_BYTES = 8
+LOSS_BYTES = SAMPLES_BYTES = 8
 NUMBER = torch.int32  # of a sample
 NONCE_BYTES = 16  # of a share
 
@@ -209,19 +209,24 @@ class Share:
 
 @dataclass(frozen=True)
 class Total:
-    """Server to client: the sum of all parts, with the nonces of their pads."""
+    """Server to client: the sum of all parts, with the nonces of their pads.
+
+    Attributes:
+        samples: of all parts, as the server counted them in the owners' steps.
+    """
 
     kind: ClassVar[str] = "total"
     counted_as: ClassVar[str] = "hand_off"
     client: int
     step: int
+    samples: int
     numbers: Tensor
     nonces: Tensor
 
     @property
     def payload_bytes(self) -> int:
-        """Bytes of the numbers and the nonces."""
-        return self.numbers.nbytes + self.nonces.nbytes
+        """Bytes of the samples, the numbers and the nonces."""
+        return SAMPLES_BYTES + self.numbers.nbytes + self.nonces.nbytes
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,11 @@ from lightsplit.runtime.side import (
 )
 from lightsplit.runtime.statistics import begin_with_first_batch
 from lightsplit.runtime.turn import BatchSource, TurnReport
-from lightsplit.runtime.weight_averaging import CopiesMean, WeightAveraging
+from lightsplit.runtime.weight_averaging import (
+    CopiesMean,
+    WeightAveraging,
+    share_numbers,
+)
 
 __all__ = [
     "HAND_OFFS",
@@ -52,4 +56,5 @@ __all__ = [
     "TurnReport",
     "WeightAveraging",
     "begin_with_first_batch",
+    "share_numbers",
 ]

@@ -1,10 +1,13 @@
 """Owners of a round average the gradients of the head and tail that they share.
 
-    gradients · n_i / B ─► Share ─► [server adds] ─► Total ─► · B / N ─► one update
+    gradients · n_i / B ─► Share ─► [server adds] ─► Total, N ─► · B / N ─► one update
 
 Every owner starts a round with the same side, gets the same mean over the round's N
 samples, and makes the same update, so all sides stay equal, bit for bit. Running
 statistics of the head become the mean of the owners' updated statistics.
+
+The server counts N from the owners' codes: an owner could claim any number of samples
+in a part that only owners can read, and so change what the parts of others weigh.
 
 The sum is computed in integers and so exact (``masked_sum``): the mean is the same in
 any order of arrival, in one process and over a network. Each part is rounded by at most
@@ -17,9 +20,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from lightsplit.errors import ProtocolError, SealError
+from lightsplit.errors import ProtocolError
 from lightsplit.protocol import Request, Share, Total
-from lightsplit.runtime.masked_sum import MaskedSum, from_whole, to_whole
+from lightsplit.runtime.masked_sum import CHECKS, MaskedSum, from_whole, to_whole
 from lightsplit.runtime.side import Side
 from lightsplit.transports import Send
 from lightsplit.transports.sealing import SealingKey
@@ -61,12 +64,14 @@ class Averaging:
         """
         found = self._read(total)
         trainable, moving = side.trainable, _moving(side)
-        samples, present = int(found[0]), found[1 : 1 + len(trainable)].tolist()
-        means = from_whole(found[1 + len(trainable) :]) * (self._batch_size / samples)
+        present = found[: len(trainable)].tolist()
+        weight = self._batch_size / total.samples
+        means = from_whole(found[len(trainable) :]) * weight
         sizes = [one.numel() for one in (*trainable, *moving)]
         parts = torch.split(means, sizes)
         for parameter, count, mean in zip(trainable, present, parts, strict=False):
-            parameter.grad = _shaped(mean, parameter) if count else None
+            is_there = bool(count) or bool(mean.any())  # one may count another away
+            parameter.grad = _shaped(mean, parameter) if is_there else None
         changes = parts[len(trainable) :]
         for buffer, before, change in zip(moving, self._before, changes, strict=True):
             buffer.data.copy_(before + _shaped(change, before))
@@ -79,15 +84,14 @@ class Averaging:
             return _as_total(Share(*at, numbers, nonce), send)
 
     def _read(self, total: Total) -> Tensor:
-        """Return the sum of all parts, which begins with the samples of all owners."""
-        sums = MaskedSum(self._key, self.run, self.number)
-        found = sums.read(total.numbers, total.nonces)
-        if found[0] < 1:
-            raise SealError(
-                f"the sum of round {self.number} is of {int(found[0])} samples, so an "
-                "owner has sent a part that cannot be: nothing was changed here"
+        """Return the sum of all parts."""
+        if total.samples < 1:
+            raise ProtocolError(
+                f"expected the samples of the sum of round {self.number}, got "
+                f"{total.samples}: nothing was changed here"
             )
-        return found
+        sums = MaskedSum(self._key, self.run, self.number)
+        return sums.read(total.numbers, total.nonces)
 
     def _part(self, side: Side, samples: int) -> Tensor:
         weight = samples / self._batch_size
@@ -101,14 +105,14 @@ class Averaging:
             for parameter, gradient in zip(side.trainable, gradients, strict=True)
         ]
         numbers = _row([*rows, *(change.flatten() for change in changes)])
-        counts = [samples, *(gradient is not None for gradient in gradients)]
-        return torch.cat([torch.tensor(counts), to_whole(numbers * weight)])
+        present = torch.tensor([one is not None for one in gradients]).long()
+        return torch.cat([present, to_whole(numbers * weight)])
 
 
-def part_length(side: Side) -> int:
-    """Return how many numbers an owner's part of a sum has."""
+def share_of_gradients(side: Side) -> int:
+    """Return how many numbers an owner's share of a sum of gradients has."""
     tensors = (*side.trainable, *_moving(side))
-    return 1 + len(side.trainable) + sum(one.numel() for one in tensors)
+    return len(side.trainable) + sum(one.numel() for one in tensors) + CHECKS
 
 
 def _moving(side: Side) -> list[Tensor]:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lightsplit.errors import RunError, SealError
-from lightsplit.protocol.messages import NONCE_BYTES, Share
+from lightsplit.protocol.messages import NONCE_BYTES, Share, Total
 from lightsplit.transports.sealing import SealingKey
 
 SCALE = 2.0**36  # integer steps per 1: rounding changes a part by at most 2**-37
@@ -63,6 +63,15 @@ def added(shares: Sequence[Share]) -> tuple[Tensor, Tensor]:
     for share in ordered:
         total += _words(share.numbers)
     return _numbers(total), torch.cat([share.nonces for share in ordered])
+
+
+def totals(shares: Sequence[Share], samples: int) -> dict[int, Total]:
+    """Return the sum of hidden parts to each owner, with the samples of all of them."""
+    numbers, nonces = added(shares)
+    return {
+        one.client: Total(one.client, one.step, samples, numbers, nonces)
+        for one in shares
+    }
 
 
 class MaskedSum:

@@ -59,11 +59,24 @@ def number_of_ranks() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
+def device_of_this_rank(device: torch.device) -> torch.device:
+    """Return the accelerator of this process among those of its machine.
+
+    A device with a number is taken as it is, and so is any device without ``torchrun``.
+    """
+    own = os.environ.get("LOCAL_RANK")
+    if device.type == "cpu" or device.index is not None or own is None:
+        return device
+    return torch.device(device.type, int(own))
+
+
 @contextmanager
 def joined_ranks(side: ServerSide) -> Iterator[None]:
     """Connect this process with the other ranks for as long as the block runs."""
     check_divisible(side)
     device = next(side.modules.parameters(), torch.zeros(())).device
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # nccl takes the current one for objects
     with _ends_the_run():
         dist.init_process_group(
             "nccl" if device.type == "cuda" else "gloo", timeout=_PATIENCE

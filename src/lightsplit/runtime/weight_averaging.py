@@ -14,9 +14,9 @@ the order of the owners' numbers.
 import torch
 from torch import Tensor
 
-from lightsplit.protocol import Total
-from lightsplit.runtime.averaging import Averaging
-from lightsplit.runtime.masked_sum import from_whole, to_whole
+from lightsplit.protocol import Contract, Total
+from lightsplit.runtime.averaging import Averaging, share_of_gradients
+from lightsplit.runtime.masked_sum import CHECKS, from_whole, to_whole
 from lightsplit.runtime.optimizer_state import is_optimizer_state
 from lightsplit.runtime.side import Side, State
 
@@ -107,18 +107,19 @@ class WeightAveraging(Averaging):
     def apply(self, side: Side, total: Total) -> bool:
         """Give ``side`` the mean weights and statistics; no further update is due."""
         found = self._read(total)
-        weight = self._batch_size / int(found[0])
-        self._start.add_to(side, from_whole(found[1:]) * weight)
+        weight = self._batch_size / total.samples
+        self._start.add_to(side, from_whole(found) * weight)
         return False
 
     def _part(self, side: Side, samples: int) -> Tensor:
-        changes = self._start.changes(side) * (samples / self._batch_size)
-        return torch.cat([torch.tensor([samples]), to_whole(changes)])
+        return to_whole(self._start.changes(side) * (samples / self._batch_size))
 
 
-def weights_length(side: Side) -> int:
-    """Return how many numbers an owner's part of a sum of weights has."""
-    return 1 + sum(one.numel() for one in _averaged(side))
+def share_numbers(side: Side, contract: Contract) -> int:
+    """Return how many numbers an owner's share has: of gradients, or of weights."""
+    if contract.is_parallel:
+        return share_of_gradients(side)
+    return sum(one.numel() for one in _averaged(side)) + CHECKS
 
 
 def _averaged(side: Side) -> list[Tensor]:

@@ -14,7 +14,6 @@ from lightsplit.protocol import (
     Reply,
     Request,
     Share,
-    Total,
 )
 from lightsplit.runs import snapshot
 from lightsplit.runs.rounds import Attendance, Round
@@ -121,10 +120,8 @@ class RoundTrainer(AttendedTrainer):
             self.server.settle()
             return {i: r for i, r in replies.items() if self._goes_on(i, attendance)}
         shares = [one for one in requests if isinstance(one, Share)]
-        numbers, nonces = masked_sum.added(shares)
-        return {
-            one.client: Total(one.client, one.step, numbers, nonces) for one in shares
-        }
+        samples = sum(self.server.rows[index] for index in attendance.shares)
+        return {**masked_sum.totals(shares, samples)}
 
     def _goes_on(self, index: int, attendance: Attendance) -> bool:
         return self._shared is None or index in attendance.shares

@@ -15,7 +15,7 @@ the other on one side, which is reset to the beginning of the round for each of 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lightsplit.protocol import Share, Total
+from lightsplit.protocol import Share
 from lightsplit.runs.rounds import Attendance, Round, splitfed_paces
 from lightsplit.runtime import (
     Client,
@@ -71,7 +71,8 @@ class SplitFedTrainer(AttendedTrainer):
                 shares.append(Share(client.index, client.steps - 1, *part))
         if copies is not None:
             copies.apply()
-        self._average(shares)
+        samples = sum(reports[share.client].samples for share in shares)
+        self._average(shares, samples)
         return reports
 
     def _paces(
@@ -88,14 +89,13 @@ class SplitFedTrainer(AttendedTrainer):
                 steps = self.progress.client_steps[index]
                 yield self.clients[index], pace._replace(first_step=steps)
 
-    def _average(self, shares: list[Share]) -> None:
+    def _average(self, shares: list[Share], samples: int) -> None:
         """Set the side that all owners hold to the mean of their weights."""
         side = self.clients[0].side
         if not shares:
             self._averaging.begin_again(side)
             return
-        numbers, nonces = masked_sum.added(shares)
-        totals = [Total(one.client, one.step, numbers, nonces) for one in shares]
-        for share, total in zip(shares, totals, strict=True):
-            self.meter.count(share, total)
-        self._averaging.apply(side, totals[0])
+        totals = masked_sum.totals(shares, samples)
+        for share in shares:
+            self.meter.count(share, totals[share.client])
+        self._averaging.apply(side, totals[shares[0].client])

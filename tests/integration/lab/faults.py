@@ -15,16 +15,24 @@ from lab.processes import wait_until
 from lab.proxy import Frames, Proxy
 from lab.runs import NAMES, NOT_TOLD, PATIENCE_SECONDS
 
+ANY = (None, 0.0, 0.5)  # of a message that was seen passes all, nothing, or half
+STEP = dict.fromkeys(("code", "output", "output_gradient", "code_gradient"), ANY)
+STEP |= dict.fromkeys(("release", "recall", "noted"), ANY)
+IN_A_ROUND = STEP | dict.fromkeys(("share", "total"), ANY)
+BETWEEN_ROUNDS = {"turn_done": (1.0,), "grant": (0.0,)}
+ALL_OF_A_ROUND = IN_A_ROUND | dict.fromkeys(BETWEEN_ROUNDS, ANY)
+
 
 class Moments:
     """Calls ``strike`` with the client's name after random numbers of messages.
 
-    ``strike`` returns whether it struck; if not, the next message is tried. What is
-    left of the message that was seen passes, or half of it, or nothing.
+    ``kinds`` are those that count, with what may pass of a message that was seen.
+    ``strike`` returns whether it struck; if not, the next message is tried.
     """
 
-    def __init__(self, strike, *, count, seed, longest_gap=10):
+    def __init__(self, strike, *, count, seed, longest_gap=10, kinds=STEP):
         self.left = count
+        self._kinds = kinds
         self._strike = strike
         self._chance = random.Random(seed)  # noqa: S311  the same moments every time
         self._longest_gap = longest_gap
@@ -38,10 +46,11 @@ class Moments:
             key = (name, direction, line)
             frames = self._frames.setdefault(key, Frames(direction))
             for kind, _, _ in frames.feed(chunk):
-                if kind is not None and self._is_now() and self._strike(name):
+                if kind in self._kinds and self._is_now() and self._strike(name):
                     self.left -= 1
                     self._wait = self._gap()
-                    return self._chance.choice((None, 0, len(chunk) // 2))
+                    passes = self._chance.choice(self._kinds[kind])
+                    return None if passes is None else int(passes * len(chunk))
             return None
 
         return look
@@ -106,20 +115,23 @@ def in_turn(*victims):
     return lambda speaker: next(names) or speaker
 
 
-def train_under_kills(cluster, choose, *, count, seed, longest_gap=10):
+def train_under_kills(cluster, choose, *, count, seed, **moments):
     """Train to the end while processes are killed now and then, and started again.
 
     ``choose`` names the next victim, given the client whose message is seen.
+    ``moments`` are further arguments of Moments.
     """
+    killed = set()
 
     def strike(speaker):
         victim = cluster.processes[choose(speaker)]
-        if victim.code is not None:
+        if victim.code is not None or victim in killed:
             return False
         victim.signal(signal.SIGKILL)
+        killed.add(victim)
         return True
 
-    moments = Moments(strike, count=count, seed=seed, longest_gap=longest_gap)
+    moments = Moments(strike, count=count, seed=seed, **moments)
     with lines(cluster, moments, cluster.start_server()) as proxies:
         for name in NAMES:
             cluster.start_client(name)

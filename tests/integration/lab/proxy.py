@@ -6,6 +6,7 @@ import threading
 
 KINDS = {1: "code", 2: "output", 3: "output_gradient", 4: "code_gradient"}
 KINDS |= {16: "release", 17: "recall", 18: "noted"}
+KINDS |= {8: "grant", 9: "turn_done", 21: "share", 22: "total"}
 _PREFACE_BYTES = 24  # what an HTTP/2 client says first
 _HEAD_BYTES = 9  # of an HTTP/2 frame
 _DATA = 0

@@ -216,12 +216,14 @@ def test_codes_that_are_sent_once(message, code, make_contract):
     assert refusal(message, Expectation(contract, raw, evaluation_batch=16)) == code
 
 
-def share(nonces=1, length=16, dtype=torch.int64, kind=Share):
+def share(nonces=1, length=16, dtype=torch.int64, count=5, kind=Share):
+    samples = {"samples": 8} if kind is Total else {}
     return kind(
         0,
         0,
-        torch.zeros(5, dtype=dtype),
-        torch.zeros(nonces, length, dtype=torch.uint8),
+        numbers=torch.zeros(count, dtype=dtype),
+        nonces=torch.zeros(nonces, length, dtype=torch.uint8),
+        **samples,
     )
 
 
@@ -234,13 +236,24 @@ def share(nonces=1, length=16, dtype=torch.int64, kind=Share):
         (share(nonces=2), "wrong-shape"),
         (share(length=12), "wrong-shape"),
         (share(dtype=torch.int32), "wrong-shape"),
+        (share(count=4), "wrong-shape"),
+        (share(count=6), "wrong-shape"),
+        (share(count=6, kind=Total), "wrong-shape"),
         (share(nonces=2, kind=Total), None),
         (share(nonces=9, kind=Total), "wrong-shape"),
     ],
 )
 def test_parts_of_a_sum_have_one_form(message, code, make_contract):
-    contract = make_contract(rounds="parallel", heads="shared", clients=8)
+    contract = make_contract(
+        rounds="parallel", heads="shared", clients=8, share_numbers=5
+    )
     assert refusal(message, Expectation(contract, raw)) == code
+
+
+def test_a_share_takes_no_more_memory_than_the_contract_says(make_contract):
+    contract = make_contract(rounds="parallel", share_numbers=5)
+    share_bytes = Expectation(contract, raw).most_bytes["share"]
+    assert share_bytes <= 5 * 8 + 16 + 4096
 
 
 @pytest.mark.parametrize("terms", [{}, {"rounds": "parallel", "heads": "private"}])

@@ -220,16 +220,18 @@ class Share(_message.Message):
     def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., numbers: _Optional[_Union[Tensor, _Mapping]] = ..., nonces: _Optional[_Union[Tensor, _Mapping]] = ...) -> None: ...
 
 class Total(_message.Message):
-    __slots__ = ("client", "step", "numbers", "nonces")
+    __slots__ = ("client", "step", "samples", "numbers", "nonces")
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
+    SAMPLES_FIELD_NUMBER: _ClassVar[int]
     NUMBERS_FIELD_NUMBER: _ClassVar[int]
     NONCES_FIELD_NUMBER: _ClassVar[int]
     client: int
     step: int
+    samples: int
     numbers: Tensor
     nonces: Tensor
-    def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., numbers: _Optional[_Union[Tensor, _Mapping]] = ..., nonces: _Optional[_Union[Tensor, _Mapping]] = ...) -> None: ...
+    def __init__(self, client: _Optional[int] = ..., step: _Optional[int] = ..., samples: _Optional[int] = ..., numbers: _Optional[_Union[Tensor, _Mapping]] = ..., nonces: _Optional[_Union[Tensor, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("name", "contract", "purpose")

@@ -116,6 +116,7 @@ class Expectation:
             )
         self._sends_once = contract.sends_once
         self._averages = contract.averages_side
+        self._share = TensorSpec((contract.share_numbers,), torch.int64)
         self._clients = contract.clients
         self._is_vanilla = contract.topology == "vanilla"
         self._is_any_output = self._is_vanilla and output is None
@@ -168,8 +169,8 @@ class Expectation:
             "code_gradient": self._code_gradients.most_bytes,
             "release": self._codes.most_bytes,
             "recall": NUMBER.itemsize * self._largest_batch,
-            "share": self.limits.side_bytes,
-            "total": self.limits.side_bytes + NONCE_BYTES * self._clients,
+            "share": self._share.bytes + NONCE_BYTES,
+            "total": self._share.bytes + NONCE_BYTES * self._clients,
         }
         if self._is_vanilla:
             most["output_gradient"] = 0
@@ -201,8 +202,8 @@ class Expectation:
         """Refuse parts of a sum where there is none, or of another form."""
         if not self._averages:
             raise ProtocolError(f"{kind}: owners add nothing up in this run")
-        if claim.values.dtype != torch.int64 or len(claim.values.shape) != 1:
-            raise _wrong(kind, "a row of int64", str(claim.values))
+        if claim.values != self._share:
+            raise _wrong(kind, str(self._share), str(claim.values))
         shape = () if claim.nonces is None else claim.nonces.shape
         is_legal = len(shape) == 2 and shape[0] <= most_parts
         if not is_legal or claim.nonces != TensorSpec(
