@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lightsplit.codecs import Code
 from lightsplit.deployment import pauses, worker
 from lightsplit.deployment.coordinator import Coordinator
+from lightsplit.deployment.hand_offs import HandOffs
 from lightsplit.deployment.join_options import JoinOptions
 from lightsplit.deployment.worker import Worker
 from lightsplit.errors import (
@@ -21,7 +22,7 @@ from lightsplit.errors import (
     SealError,
     TransportError,
 )
-from lightsplit.protocol import CodeGradient, OutputMessage, Share
+from lightsplit.protocol import CodeGradient, CodeMessage, OutputMessage, Share
 from lightsplit.protocol.control import Finished, Grant, Heard, Ready, TurnDone, Welcome
 from lightsplit.runs.evaluation import Report
 from lightsplit.runs.plan import RunPlan
@@ -291,3 +292,32 @@ def test_an_owner_that_comes_back_hands_in_what_its_newest_grant_asks_for(
     work(LoneOwner(first), LoneOwner(second), **options)
     (done,) = (one for one in second.heard if isinstance(one, TurnDone))
     assert bool(done.side) == hands_on
+
+
+def test_an_owner_begins_a_round_anew_if_the_side_it_began_with_has_changed(net, work):
+    """A server that went back repeats rounds, perhaps with other owners in them."""
+    terms = {"heads": "shared", "rounds": "parallel"}
+
+    def sealed(weight):
+        ends = net.Ends(**terms)
+        for parameter in ends.side.modules.parameters():
+            parameter.data.fill_(weight)
+        client = ends.client_with(ends.side, 0)
+        return HandOffs(client, ends.contract, KEY).seal("r", 3)
+
+    first = net.Script(
+        Welcome(0, "r"), Grant(4, 1, 0, side=sealed(0.1)), TransportError("gone")
+    )
+    second = net.Script(
+        Welcome(0, "r"),
+        Grant(4, 1, 0, side=sealed(0.2)),
+        OutputMessage(0, 0, Code(torch.ones(4, 4))),
+        CodeGradient(0, 0, torch.ones(4, 4)),
+        Finished("schedule", 4),
+    )
+    work(LoneOwner(first), LoneOwner(second), give_up_seconds=5, **terms)
+    before, after = (
+        next(one for one in line.heard if isinstance(one, CodeMessage))
+        for line in (first, second)
+    )
+    assert not torch.equal(before.code.values, after.code.values)

@@ -11,7 +11,14 @@ from lab.faults import (
     left_behind,
     train_under_kills,
 )
-from lab.runs import NAMES, assert_same_weights, reference
+from lab.runs import (
+    NAMES,
+    assert_same_state,
+    assert_same_weights,
+    build,
+    build_job,
+    reference,
+)
 
 from lightsplit.runs.rounds import read_participation
 
@@ -50,7 +57,7 @@ def test_ten_kills_lose_nothing_and_repeat_nothing(victim, schedule, make_cluste
     settings = of_rounds(schedule, 12)
     name, kinds, gap = VICTIMS[victim]
     cluster = make_cluster(
-        settings, serve=["--checkpoint-every", 9], join=["--give-up-seconds", 60]
+        settings, serve=["--checkpoint-every", 9], join=["--give-up-seconds", 300]
     )
     train_under_kills(
         cluster,
@@ -63,3 +70,32 @@ def test_ten_kills_lose_nothing_and_repeat_nothing(victim, schedule, make_cluste
     assert_same_weights(left_behind(cluster), reference(**settings))
     told = participation_of(cluster)
     assert [one.done for one in told] == [(0, 1, 2)] * 12
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_kills_of_owners_who_stay_away_are_repeated_from_the_participation(
+    schedule, make_cluster
+):
+    settings = of_rounds(schedule, 40)
+    cluster = make_cluster(
+        settings,
+        serve=["--checkpoint-every", 9, "--min-clients", 1, "--round-timeout", 0.3],
+        join=["--give-up-seconds", 300],
+    )
+    train_under_kills(
+        cluster,
+        in_turn("server", None, None),
+        count=KILLS,
+        seed="7",
+        longest_gap=25,
+        kinds=ALL_OF_A_ROUND,
+        away_seconds=1,
+    )
+    told = participation_of(cluster)
+    job = build(build_job(**settings).experiment, participation=told)
+    list(job.trainer.run())
+    got = left_behind(cluster)
+    assert_same_state(got.server, job.trainer.server.side.state())
+    for index in told[-1].done:  # whoever missed the end has an earlier side
+        assert_same_state(got.clients[index], job.trainer.clients[index].side.state())
+    assert got.client_steps == job.trainer.progress.client_steps

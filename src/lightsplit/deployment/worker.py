@@ -243,7 +243,11 @@ class Worker:
         return is_same
 
     def _is_same_turn(self, instruction: Instruction) -> bool:
-        """Return whether the server still wants the turn that this client is in."""
+        """Return whether the server still wants the turn that this client is in.
+
+        A server that went back may grant the same turn with another side: those who
+        took part in the turns before it may have been others this time.
+        """
         mine = self._grant
         if mine is None or not isinstance(instruction, Grant):
             return False
@@ -278,5 +282,5 @@ class Worker:
         return len(self._batches)
 
 
-def _turn_of(grant: Grant) -> tuple[int, int, int]:
-    return grant.turn, grant.steps, grant.first_step
+def _turn_of(grant: Grant) -> tuple[int, int, int, bytes]:
+    return grant.turn, grant.steps, grant.first_step, grant.side

@@ -115,10 +115,11 @@ def in_turn(*victims):
     return lambda speaker: next(names) or speaker
 
 
-def train_under_kills(cluster, choose, *, count, seed, **moments):
+def train_under_kills(cluster, choose, *, count, seed, away_seconds=0, **moments):
     """Train to the end while processes are killed now and then, and started again.
 
-    ``choose`` names the next victim, given the client whose message is seen.
+    ``choose`` names the next victim, given the client whose message is seen. A killed
+    client stays away for ``away_seconds``; then the run may end before all kills.
     ``moments`` are further arguments of Moments.
     """
     killed = set()
@@ -135,14 +136,14 @@ def train_under_kills(cluster, choose, *, count, seed, **moments):
     with lines(cluster, moments, cluster.start_server()) as proxies:
         for name in NAMES:
             cluster.start_client(name)
-        supervise(cluster, proxies)
-    assert moments.left == 0, "the run ended before all kills"
+        supervise(cluster, proxies, away_seconds)
+    assert away_seconds or moments.left == 0, "the run ended before all kills"
 
 
-def supervise(cluster, proxies, seconds=2 * PATIENCE_SECONDS):
+def supervise(cluster, proxies, away_seconds=0, seconds=2 * PATIENCE_SECONDS):
     """Start again whatever was killed, until all have ended well."""
     deadline = time.monotonic() + seconds
-    done = set()
+    done, gone = set(), {}
     while len(done) < 1 + len(NAMES):
         assert time.monotonic() < deadline, _logs(cluster)
         for name, process in cluster.processes.items():
@@ -155,7 +156,9 @@ def supervise(cluster, proxies, seconds=2 * PATIENCE_SECONDS):
                 port = cluster.start_server()
                 for proxy in proxies:
                     proxy.upstream_port = port
-            else:
+            elif time.monotonic() >= gone.setdefault(process, time.monotonic()) + (
+                away_seconds
+            ):
                 cluster.start_client(name)
         time.sleep(0.005)
 
