@@ -42,7 +42,14 @@ def test_two_ranks_train_what_one_trains_though_one_of_them_dies(
                 wait_until(lambda: "epoch 1," in log.read_text(), "the first epoch")
                 os.kill(second, signal.SIGKILL)
             assert server.wait(PATIENCE_SECONDS) != 0
-        assert "the ranks of this server cannot go on together" in log.read_text()
+        # torchrun tells rank 0 to stop, before or after rank 0 has noticed. gloo misses
+        # the end of a process now and then; rank 0 is then ended half a minute later.
+        ends = (
+            "the ranks of this server cannot go on together",
+            "stopped",
+            "forcefully",
+        )
+        assert any(end in log.read_text() for end in ends)
     for client in cluster.clients.values():
         client.signal(signal.SIGKILL)
         client.wait()

@@ -59,7 +59,7 @@ def make(make_network):
 def test_fp32_at_full_width_is_the_run_without_formats(
     pair, make, make_batches, output
 ):
-    plain = pair("lightsplit-f", optimizer=torch.optim.SGD, projection="dct")
+    plain = pair("lightsplit-f", optimizer=torch.optim.SGD, ratio=4, projection="dct")
     ours = make("fp32", output if output != "low-rank" else "raw")
     for inputs, labels in make_batches(4):
         assert plain.client.step(inputs, labels) == ours.client.step(inputs, labels)

@@ -29,7 +29,8 @@ from lightsplit import seeding
 from lightsplit.errors import ConfigError, RunError
 from lightsplit.runtime.side import ServerSide
 
-_PATIENCE = timedelta(days=365)  # a rank waits as long as the owners let rank 0 wait
+_COMPUTING = timedelta(minutes=10)  # rank 0 waits for the others to compute a part
+_IDLE = timedelta(days=365)  # they wait as long as the owners let rank 0 wait
 
 
 class _Forward(NamedTuple):
@@ -79,7 +80,8 @@ def joined_ranks(side: ServerSide) -> Iterator[None]:
         torch.cuda.set_device(device)  # nccl takes the current one for objects
     with _ends_the_run():
         dist.init_process_group(
-            "nccl" if device.type == "cuda" else "gloo", timeout=_PATIENCE
+            "nccl" if device.type == "cuda" else "gloo",
+            timeout=_IDLE if rank_of_this_process() else _COMPUTING,
         )
     try:
         yield
