@@ -1,5 +1,6 @@
 """The parts on the page work as plug-ins: installed, named and run."""
 
+import functools
 import json
 import os
 import subprocess
@@ -35,13 +36,13 @@ def plug_in(blocks, tmp_path):
 
 
 @pytest.fixture
-def lightsplit(plug_in):
-    """Return what runs a command in a process that has the plug-in."""
+def python(plug_in):
+    """Return what runs Python in a process that has the plug-in."""
 
     def call(*arguments):
         path = os.pathsep.join([str(plug_in), *filter(None, sys.path)])
         done = subprocess.run(
-            [sys.executable, "-m", "lightsplit", *arguments],
+            [sys.executable, *arguments],
             cwd=plug_in,
             env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
             capture_output=True,
@@ -53,6 +54,11 @@ def lightsplit(plug_in):
         return done.stdout
 
     return call
+
+
+@pytest.fixture
+def lightsplit(python):
+    return functools.partial(python, "-m", "lightsplit")
 
 
 def test_every_part_of_the_page_is_declared_and_has_a_file(plug_in, blocks):
@@ -101,18 +107,27 @@ def test_the_task_trains_with_its_option(lightsplit):
     assert record["labels"]["task"] == "bright"
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        ("codecs", "subset"),
-        ("output-codecs", "first"),
-        ("objectives", "short-codes"),
-        ("label-protections", "white-noise"),
-        ("attacks", "mixture"),
-        ("detectors", "farthest"),
-        ("metrics", "largest_error"),
-        ("models", "dense"),
-    ],
-)
-def test_the_parts_are_listed(lightsplit, kind, name):
-    assert name in json.loads(lightsplit("list", kind, "--json"))
+LISTED = {
+    "codecs": "subset",
+    "output-codecs": "first",
+    "objectives": "short-codes",
+    "label-protections": "white-noise",
+    "attacks": "mixture",
+    "detectors": "farthest",
+    "metrics": "largest_error",
+    "models": "dense",
+}
+LISTS = """
+import json, sys
+from typer.testing import CliRunner
+from lightsplit.cli.app import app
+
+lists = [CliRunner().invoke(app, ["list", kind, "--json"]) for kind in sys.argv[1:]]
+print(json.dumps([json.loads(one.stdout) for one in lists]))
+"""
+
+
+def test_the_parts_are_listed(python):
+    lists = json.loads(python("-c", LISTS, *LISTED))
+    for known, name in zip(lists, LISTED.values(), strict=True):
+        assert name in known
