@@ -102,7 +102,7 @@ def _times(crowd: Crowd) -> dict[str, Any]:
 
 def _memory(crowd: Crowd, heads: str) -> int:
     """Return the resident memory of one process after a round."""
-    rounds = _rounds(crowd, heads, 0)
+    rounds = _rounds(crowd, heads, None)
     next(rounds)
     return resident_bytes() or 0
 
