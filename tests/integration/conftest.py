@@ -66,6 +66,12 @@ def make_cluster(zygote, tmp_path):
 
 
 @pytest.fixture
+def start(zygote, tmp_path):
+    """Return what starts a command as a process; NAME.out is its output."""
+    return lambda name, *words: zygote.start(tmp_path / f"{name}.out", *words)
+
+
+@pytest.fixture
 def run(zygote, tmp_path):
     """Return what runs a command to its end and returns all that it printed."""
 

@@ -1,8 +1,6 @@
 """A training process that is killed and resumed ends like an undisturbed one."""
 
 import signal
-import subprocess
-import sys
 
 from lab.processes import wait_until
 
@@ -13,16 +11,12 @@ SETTINGS = [
 ]
 
 
-def command(*arguments):
-    return [sys.executable, "-m", "lightsplit", "train", *arguments]
-
-
 def wait_for_checkpoint(folder, step, process):
     """Wait until a run has saved this step or a later one."""
     latest = folder / "latest"
 
     def is_there():
-        assert process.poll() is None, "the run ended before it could be killed"
+        assert process.code is None, "the run ended before it could be killed"
         if not latest.exists():
             return False
         return int(latest.read_text().removeprefix("step-")) >= step
@@ -30,17 +24,17 @@ def wait_for_checkpoint(folder, step, process):
     wait_until(is_there, f"a checkpoint of step {step}")
 
 
-def test_a_run_killed_twice_ends_like_one_that_was_not(tmp_path):
+def test_a_run_killed_twice_ends_like_one_that_was_not(run, start, tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    subprocess.run(command(*SETTINGS, "--out", str(whole)), check=True)
-    arguments = [*SETTINGS, "--out", str(killed), "--checkpoint-every", "3"]
+    run("train", *SETTINGS, "--out", whole)
+    arguments = [*SETTINGS, "--out", killed, "--checkpoint-every", 3]
     for step in (3, 33):
-        process = subprocess.Popen(command(*arguments))
+        process = start("killed", "train", *arguments)
         wait_for_checkpoint(killed / "checkpoint", step, process)
-        process.send_signal(signal.SIGKILL)
+        process.signal(signal.SIGKILL)
         process.wait()
         assert not (killed / "record.json").exists()
-        arguments = ["--resume", str(killed), "--checkpoint-every", "3"]
-    subprocess.run(command("--resume", str(killed)), check=True)
+        arguments = ["--resume", killed, "--checkpoint-every", 3]
+    run("train", "--resume", killed)
     ours = (killed / "model.safetensors").read_bytes()
     assert ours == (whole / "model.safetensors").read_bytes()

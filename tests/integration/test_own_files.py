@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -112,7 +113,7 @@ def called(log):
 
 
 @pytest.fixture
-def start(tmp_path):
+def traced(tmp_path):
     """Return what starts a traced command and returns the process."""
     running = []
 
@@ -169,12 +170,12 @@ def strange(files, *own):
     }
 
 
-def test_owners_train_on_their_own_folders_alone(owners, start, common, tmp_path):
+def test_owners_train_on_their_own_folders_alone(owners, traced, common, tmp_path):
     """The server opens no data; an owner opens its data, its state and nothing else."""
-    processes = [start("server", "serve", *common, "--out", tmp_path / "run")]
+    processes = [traced("server", "serve", *common, "--out", tmp_path / "run")]
     for name, folder in owners.items():
         mine = ("--name", name, "--data", folder, "--state", tmp_path / f"state-{name}")
-        processes.append(start(name, "join", *common, *mine))
+        processes.append(traced(name, "join", *common, *mine))
     for process, name in zip(processes, ("server", *owners), strict=True):
         assert process.wait(300) == 0, (tmp_path / f"{name}.out").read_text()
     assert opened(tmp_path / "server.opened", below=tmp_path / "run")
@@ -218,12 +219,10 @@ def test_an_owners_figures_are_torchmetrics_on_its_exported_model(
         assert found == pytest.approx({m: float(v) for m, v in expected.items()})
 
 
-@pytest.fixture(params=["python", "system"])
-def is_deep(request):
+@pytest.fixture
+def is_deep():
     """Whether the system writes down what is opened, C and Rust included."""
-    if request.param == "system" and shutil.which("strace") is None:
-        pytest.skip("strace is not installed: what C and Rust open is not seen")
-    return request.param == "system"
+    return shutil.which("strace") is not None
 
 
 def copied(certificates, folder, *files):
@@ -235,14 +234,14 @@ def copied(certificates, folder, *files):
 
 
 def test_certificates_keys_and_recordings_open_nothing_else(
-    owners, start, common, certificates, tmp_path, is_deep
+    owners, traced, common, certificates, tmp_path, is_deep
 ):
     """Shared heads under TLS, sealed by a key, and everything that is sent recorded."""
     words = [*common, "--heads", "shared", "--certs"]
     at_door = copied(certificates, tmp_path / "door", "server.crt", "server.key")
     at_server = (*words, at_door, "--out", tmp_path / "run")
     who = [word for name in owners for word in ("--client", name)]
-    processes = [start("server", "serve", *at_server, *who, is_deep=is_deep)]
+    processes = [traced("server", "serve", *at_server, *who, is_deep=is_deep)]
     places = {"server": [at_door, tmp_path / "run"]}
     key = tmp_path / "keys" / "head.key"
     key.parent.mkdir()
@@ -254,7 +253,7 @@ def test_certificates_keys_and_recordings_open_nothing_else(
         places[name] = [folder, state, mine, key]
         more = ("--data", folder, "--state", state, "--key", key, "--record")
         join = ("join", *words, mine, "--name", name, *more)
-        processes.append(start(name, *join, is_deep=is_deep))
+        processes.append(traced(name, *join, is_deep=is_deep))
     for process, name in zip(processes, places, strict=True):
         assert process.wait(200) == 0, (tmp_path / f"{name}.out").read_text()
     for name, own in places.items():
@@ -273,9 +272,8 @@ def test_new_pictures_are_predicted_by_name(owners, start, common, run, tmp_path
     run("join", *alone, *mine, "--data", owners["alice"])
     assert server.wait(300) == 0
     address = ("--address", alone[alone.index("--address") + 1])
-    start("again", "serve", "--resume", tmp_path / "run", *address)
-    said = tmp_path / "again.out"
-    wait_until(lambda: "listening on port" in said.read_text(), "the server")
+    again = start("again", "serve", "--resume", tmp_path / "run", *address)
+    wait_until(lambda: "listening on port" in again.text, "the server")
     new, out = owners["bob"] / "test" / "3", tmp_path / "predictions.csv"
     run("predict", *alone, *mine, "--data", new, "--out", out, "--batch", 2)
     with out.open() as file:
@@ -306,8 +304,8 @@ def alice(owners, start, common, run, tmp_path, monkeypatch):
 
     def serve_again(name):
         again = ("serve", "--resume", tmp_path / "run", "--address", place)
-        process, said = start(name, *again), tmp_path / f"{name}.out"
-        wait_until(lambda: "listening on port" in said.read_text(), "the server")
+        process = start(name, *again)
+        wait_until(lambda: "listening on port" in process.text, "the server")
         return process
 
     return int(place.rpartition(":")[2]), serve_again
@@ -330,7 +328,7 @@ def test_a_predictor_stays_connected_and_outlives_the_servers_restart(alice):
             assert predictor.chosen(whole) == [str(int(n)) for n in whole.argmax(1)]
             with pytest.raises(ConfigError, match="must be 1 to 512, got 600"):
                 predictor(torch.zeros(600, 1, 8, 8))
-            first.terminate()
+            first.signal(signal.SIGTERM)
             first.wait(60)
             with pytest.raises(TransportError):
                 predictor(images)

@@ -2,8 +2,6 @@
 
 import json
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -20,15 +18,17 @@ STEPS = 20
 class Lab:
     """A folder, a port that stays the same, and the processes of one run."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, zygote):
         self.folder = folder
+        self._zygote = zygote
         folder.mkdir()
         self.address = f"127.0.0.1:{free_port()}"
         self.started = []
 
     def start(self, role, *more):
-        command = [sys.executable, SCRIPT, role, self.folder, self.address, *more]
-        process = subprocess.Popen([*map(str, command)], stderr=subprocess.PIPE)
+        log = self.folder / f"{len(self.started)}.log"
+        words = (role, self.folder, self.address, *more)
+        process = self._zygote.start(log, *words, program=SCRIPT)
         self.started.append(process)
         return process
 
@@ -51,37 +51,27 @@ class Lab:
         file = self.folder / f"{name}.step"
         while not file.exists() or int(file.read_text() or 0) < step:
             for process in self.started:
-                assert process.poll() in (None, 0, -9), process.stderr.read().decode()
+                assert process.code in (None, 0, -9), process.text
             assert time.monotonic() < deadline, f"{name} did not reach step {step}"
             time.sleep(0.01)
 
-    def close(self):
-        for process in self.started:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-            process.stderr.close()
-
 
 @pytest.fixture
-def make_lab(tmp_path):
-    labs = []
-
-    def make(name):
-        labs.append(Lab(tmp_path / name))
-        return labs[-1]
-
-    yield make
-    for lab in labs:
-        lab.close()
+def make_lab(zygote, tmp_path):
+    return lambda name: Lab(tmp_path / name, zygote)
 
 
 def finish(process):
-    assert process.wait(300) == 0, process.stderr.read().decode()
+    assert process.wait(300) == 0, process.text
+
+
+def kill(process):
+    process.signal(signal.SIGKILL)
+    process.wait()
 
 
 def stop(server):
-    server.send_signal(signal.SIGTERM)
+    server.signal(signal.SIGTERM)
     finish(server)
 
 
@@ -98,15 +88,12 @@ def result(lab, names=("alice",)):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
-    lab = Lab(tmp_path_factory.mktemp("loop") / "undisturbed")
-    try:
-        server = lab.start("server")
-        finish(lab.owner())
-        stop(server)
-        return result(lab)
-    finally:
-        lab.close()
+def undisturbed(_zygote, tmp_path_factory):
+    lab = Lab(tmp_path_factory.mktemp("loop") / "undisturbed", _zygote)
+    server = lab.start("server")
+    finish(lab.owner())
+    stop(server)
+    return result(lab)
 
 
 def assert_same(found, expected):
@@ -124,8 +111,7 @@ def test_a_server_that_is_killed_loses_nothing_and_applies_nothing_twice(
     server, owner = lab.start("server"), lab.owner()
     for step, limit in ((4, 13), (12, None)):  # before the first save, between two
         lab.wait_for(step)
-        server.kill()
-        server.wait()
+        kill(server)
         lab.limit(limit)
         server = lab.start("server")
     finish(owner)
@@ -138,8 +124,7 @@ def test_an_owner_that_is_killed_goes_on_from_its_own_checkpoint(make_lab, undis
     lab.limit(14)
     server, owner = lab.start("server"), lab.owner()
     lab.wait_for(13)  # its checkpoint is of step 10
-    owner.kill()
-    owner.wait()
+    kill(owner)
     lab.limit(None)
     finish(lab.owner())
     stop(server)
@@ -152,8 +137,7 @@ def test_both_killed_at_once_meet_again_at_the_owners_checkpoint(make_lab, undis
     server, owner = lab.start("server"), lab.owner()
     lab.wait_for(8)
     for process in (server, owner):
-        process.kill()
-        process.wait()
+        kill(process)
     lab.limit(None)
     server = lab.start("server")
     finish(lab.owner())
@@ -167,8 +151,7 @@ def test_of_two_owners_one_is_killed_and_every_update_counts_once(make_lab):
     server = lab.start("server")
     alice, bob = lab.owner("alice"), lab.owner("bob", 30)
     lab.wait_for(13)
-    alice.kill()
-    alice.wait()
+    kill(alice)
     lab.limit(None)
     alice = lab.owner("alice")
     finish(alice)

@@ -1,12 +1,14 @@
 """Owners who record what they send audit it with their own files as the truth."""
 
 import json
+import signal
 import stat
 import sys
 from pathlib import Path
 
 import pytest
 from lab.ports import free_port
+from lab.processes import wait_until
 from safetensors.torch import load_file
 
 from lightsplit.experiments import read_experiment
@@ -26,26 +28,6 @@ def files():
     finally:
         sys.path.remove(str(OWN))
     return files
-
-
-@pytest.fixture
-def start(tmp_path):
-    """Return what starts a command as a process and returns it."""
-    import subprocess
-
-    running = []
-
-    def call(name, *words):
-        with (tmp_path / f"{name}.out").open("w") as out:
-            command = [sys.executable, "-m", "lightsplit", *map(str, words)]
-            process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
-        running.append(process)
-        return process
-
-    yield call
-    for process in running:
-        process.kill()
-        process.wait()
 
 
 def common(clients):
@@ -71,8 +53,8 @@ def train_two_owners(files, start, tmp_path):
     for seed, name in enumerate(names):
         files.write_table(tmp_path / name, seed=seed)
         processes[name] = start(name, "join", *words, *mine(tmp_path, name))
-    for name, process in processes.items():
-        assert process.wait(300) == 0, (tmp_path / f"{name}.out").read_text()
+    for process in processes.values():
+        assert process.wait(300) == 0, process.text
     return tmp_path / "state-alice"
 
 
@@ -139,8 +121,8 @@ def test_a_killed_owner_leaves_a_recording_to_audit(files, start, run, tmp_path)
     start("server", "serve", *words, "--out", tmp_path / "run")
     client = start("alice", "join", *words, *mine(tmp_path, "alice"))
     recording = tmp_path / "state-alice" / tape.FILE_NAME
-    wait_for_steps(recording, 40, client, tmp_path / "alice.out")
-    client.kill()
+    wait_for_steps(recording, 40, client)
+    client.signal(signal.SIGKILL)
     client.wait()
     state = recording.parent
     for side in state.glob("side-*"):
@@ -171,12 +153,11 @@ def test_a_full_disk_stops_the_owner_and_loses_nothing(files, start, run, tmp_pa
     assert json.loads((tmp_path / "run" / "record.json").read_text())["steps"] == 24
 
 
-def wait_for_steps(recording, count, process, log):
+def wait_for_steps(recording, count, process):
     """Wait until so many exchanges are recorded; fail early if the client is gone."""
-    from lab.processes import wait_until
 
     def is_there():
-        assert process.poll() is None, log.read_text()
+        assert process.code is None, process.text
         return recording.exists() and len(list(tape.places(recording))) >= count
 
     wait_until(is_there, "the recording", 240)

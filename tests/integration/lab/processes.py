@@ -94,9 +94,12 @@ class Zygote:
         self._reader.join(PATIENCE_SECONDS)
         self._process.stdout.close()
 
-    def start(self, log, *argv, cwd=None):
-        """Return a new process of ``lightsplit ARGV``; its output goes to ``log``."""
-        order = {"argv": ["lightsplit", *map(str, argv)], "log": str(log)}
+    def start(self, log, *argv, program="lightsplit", cwd=None):
+        """Return a new process of ``lightsplit ARGV``; its output goes to ``log``.
+
+        ``program`` may be a script instead.
+        """
+        order = {"argv": [str(program), *map(str, argv)], "log": str(log)}
         order["cwd"] = str(cwd or Path.cwd())
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()

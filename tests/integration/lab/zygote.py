@@ -1,6 +1,7 @@
 """A process that has everything imported and forks a command in milliseconds.
 
 stdin:   {"argv": ["lightsplit", …], "log": path, "cwd": path}   start a command
+         {"argv": ["a/script.py", …], …}                         start a script
          null                            kill whatever still runs, and end
 stdout:  {"pid": 123}                    it runs
          {"pid": 123, "code": -9, "peak_bytes": 456}    it is over
@@ -12,6 +13,7 @@ late, because a process that the tests forked can hold the other end of the pipe
 
 import json
 import os
+import runpy
 import select
 import signal
 import sys
@@ -56,7 +58,10 @@ def run():
 
     code = 0
     try:
-        command()
+        if sys.argv[0] == "lightsplit":
+            command()
+        else:
+            runpy.run_path(sys.argv[0], run_name="__main__")
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
     except BaseException:  # noqa: BLE001  the log shows it
