@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
-ALL_TESTS := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+ALL_TESTS := $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 .DEFAULT_GOAL := help
