@@ -53,7 +53,7 @@ class HostileRun:
         checkpoint_every: so many steps.
         forked: "clients", "server" or both: whose commands are forks of one process,
             which saves memory and time.
-        turn_seconds: most of one turn; 0 is the server's own rule.
+        turn_seconds: most of one turn; None is the server's own rule.
         settings: of the experiment; an epoch has two steps per client.
     """
 
@@ -64,7 +64,7 @@ class HostileRun:
         names: Sequence[str] = NAMES,
         checkpoint_every: int = 1,
         forked: Collection[str] = (),
-        turn_seconds: float = 0,
+        turn_seconds: float | None = None,
         **settings: Any,
     ) -> None:
         self.folder = folder
@@ -101,11 +101,12 @@ class HostileRun:
             source = [*self._flags(), "--out", str(out)]
         names = [part for name in self.names for part in ("--client", name)]
         address = ["--address", f"127.0.0.1:{self.port}"]
-        tls = ["--certs", str(self.certificates.path), "--checkpoint-every"]
-        tls += [str(self.checkpoint_every), "--turn-timeout-seconds"]
-        tls.append(str(self.turn_seconds))
+        tls = ["--certs", str(self.certificates.path)]
+        times = ["--checkpoint-every", str(self.checkpoint_every)]
+        if self.turn_seconds is not None:
+            times += ["--turn-timeout-seconds", str(self.turn_seconds)]
         self.server = self._start(
-            self.server_log, "serve", *source, *address, *tls, *names
+            self.server_log, "serve", *source, *address, *tls, *times, *names
         )
         wait_until(
             lambda: "listening on port" in self.server_text or not self.is_serving()
