@@ -40,6 +40,7 @@ def without(monkeypatch):
     return hide
 
 
+@pytest.mark.slow
 def test_no_module_of_the_package_needs_an_extra_to_be_imported():
     done = subprocess.run(
         [sys.executable, "-c", IMPORT_ALL], capture_output=True, text=True, check=False

@@ -101,6 +101,7 @@ def test_noise_matches_no_sample(scene):
     assert 0.25 < auc(made, "membership-match", "code") < 0.75
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["brightness", "contrast", "balance"])
 def test_a_raw_code_gives_properties_away_and_noise_does_not(scene, kind):
     figures = {}

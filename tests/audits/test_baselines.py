@@ -54,6 +54,7 @@ def test_a_baseline_with_pairs_judges_attacks_with_pairs_only(hard):
     assert not is_ahead(baselines.leads(("pairs",), found))
 
 
+@pytest.mark.slow
 def test_pure_luck_is_seldom_called_a_lead():
     wins = 0
     for seed in range(200):

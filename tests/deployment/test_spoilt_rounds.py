@@ -107,6 +107,7 @@ def test_a_round_begins_again_without_the_owner_that_spoilt_it(make_owners):
     owners.wait_for(lambda: owners.run.round_number == 1)
 
 
+@pytest.mark.slow
 def test_the_time_of_a_round_goes_on_when_it_begins_again(make_owners):
     owners = make_owners(turn_timeout_seconds=2.0)
     owners.spoil(owners.at_work(), spoiler=1)

@@ -10,6 +10,7 @@ from lightsplit.results import RunFolder
 README = "README.md"
 
 
+@pytest.mark.slow
 def test_the_loop_trains_both_ends_and_predicts(blocks):
     names = {}
     code = blocks(README)[0]

@@ -177,6 +177,7 @@ def test_predictions_do_not_wait(make_loops):
     bob.ask(bob.code(is_training=False))
 
 
+@pytest.mark.slow
 def test_a_client_that_has_gone_stops_waiting(make_loops):
     loops = make_loops()
     alice, bob = Owner(loops, "alice"), Owner(loops, "bob")

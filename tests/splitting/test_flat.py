@@ -40,6 +40,7 @@ def nested():
     return model, InARow(split(model, example=torch.rand(2, 1, 8, 8), **place)).eval()
 
 
+@pytest.mark.slow
 def test_the_graph_computes_what_the_parts_compute(nested):
     model, parts = nested
     graph = flattened(parts, torch.rand(2, 1, 8, 8))

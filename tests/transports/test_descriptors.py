@@ -22,6 +22,7 @@ def test_there_is_always_room_for_a_few_and_a_bound_for_many(monkeypatch):
     assert limited_to(monkeypatch, resource.RLIM_INFINITY) == 2**20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("soft", "hard", "connections", "after"),
     [(200, 600, 300, 428), (200, 600, 2000, 600), (500, 600, 300, 500)],
